@@ -5,9 +5,8 @@
  * It works on decoded pixels: 8 or 16 bits, grey or RGB. Alpha is never changed, and pixels
  * with alpha 0 stay unchanged. It knows no files, formats or metadata. It is deterministic:
  * the same picture, seed, weights and kind of processor give the same bits. It uses one
- * thread. All memory is allocated with malloc: 4.2 bytes per pixel, a working set of about
- * 70 MiB, and 4.5 KiB per row. Pictures four times as high as wide need 8 KiB per column
- * instead of the memory per row. No code is generated at run time.
+ * thread. All memory is allocated with malloc: 4.2 bytes per pixel and 8.2 KiB per column. No
+ * code is generated at run time.
  *
  * doc/protection.md says which effect is claimed; doc/protection-engine.md says how the engine
  * works.

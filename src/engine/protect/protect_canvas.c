@@ -1,5 +1,7 @@
 #include "engine/protect/protect_canvas.h"
 
+#include <string.h>
+
 #include "engine/watermark/clones.h"
 #include "engine/image.h"
 
@@ -45,8 +47,6 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
                               .width_px = padded(image->width_px),
                               .height_px = padded(image->height_px),
                               .noise_key = hash_mixed(seed + hash_golden)};
-    for (unsigned level = 0; level < 256; level++)
-        canvas->levels[level] = (float)level / 255;
 }
 
 /* Clamps a value to 0..end - 1. */
@@ -55,56 +55,38 @@ static int64_t clamped(int64_t value, int64_t end)
     return value < 0 ? 0 : value >= end ? end - 1 : value;
 }
 
-static void pixel8(const struct canvas *canvas, const uint8_t *row, size_t x, float *values)
-{
-    const uint8_t *pixel = row + x * canvas->image->channels;
-    unsigned step = image_has_color(canvas->image) ? 1 : 0;
-    for (unsigned color = 0; color < canvas_colors; color++)
-        values[color] = canvas->levels[pixel[color * step]];
-}
-
-static void pixel16(const struct canvas *canvas, const uint16_t *row, size_t x, float *values)
-{
-    const uint16_t *pixel = row + x * canvas->image->channels;
-    unsigned step = image_has_color(canvas->image) ? 1 : 0;
-    for (unsigned color = 0; color < canvas_colors; color++)
-        values[color] = (float)pixel[color * step] / 65535;
-}
-
-/* 8-bit RGB, the usual case.  Computes the values of the level table in whole vectors. */
-ENGINE_CLONES static void pixels_rgb8(const uint8_t *samples, size_t count, float *values)
+/* 8-bit RGB, the usual case. */
+ENGINE_CLONES static void pixels_rgb8(const uint8_t *restrict samples, float scale, size_t count,
+                                      float *restrict values)
 {
     for (size_t i = 0; i < count * canvas_colors; i++)
-        values[i] = (float)samples[i] / 255;
+        values[i] = (float)samples[i] * scale;
 }
 
 /* All pixels lie inside the picture. */
 static void pixels_inside(const struct canvas *canvas, const void *row, size_t x, size_t count, float *values)
 {
     const struct image *image = canvas->image;
-    if (image->depth_bits == 8 && image->channels == 3) {
-        pixels_rgb8((const uint8_t *)row + x * canvas_colors, count, values);
+    const size_t step = image_has_color(image) ? 1 : 0;
+    const float scale = image->depth_bits == 8 ? 1.f / 255 : 1.f / 65535;
+    if (image->depth_bits == 8 && image->channels == canvas_colors) {
+        pixels_rgb8((const uint8_t *)row + x * canvas_colors, scale, count, values);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (image->depth_bits == 8)
-            pixel8(canvas, row, x + i, values + i * canvas_colors);
-        else
-            pixel16(canvas, row, x + i, values + i * canvas_colors);
-    }
+    for (size_t at = x * image->channels; count > 0; count--, at += image->channels)
+        for (size_t color = 0; color < canvas_colors; color++)
+            *values++ = (float)image_sample(image, row, at + color * step) * scale;
 }
 
-/*
- * Prefetches the pixels of the next rows: the hardware prefetcher does not follow steps between rows.
- */
-static void pixels_fetch(const struct canvas *canvas, int64_t y, size_t x, size_t count)
+/* Repeats a pixel inside the picture. */
+static void pixels_beyond(const struct canvas *canvas, const void *row, size_t x, int64_t count,
+                          float *values)
 {
-    enum { rows_ahead = 3, line_bytes = 64 };
-    const struct image *image = canvas->image;
-    const size_t pixel_bytes = image->channels * image->depth_bits / 8, bytes = count * pixel_bytes;
-    const unsigned char *row = image_row(image, (uint32_t)clamped(y + rows_ahead, image->height_px));
-    for (size_t at = 0; at < bytes; at += line_bytes)
-        __builtin_prefetch(row + x * pixel_bytes + at);
+    float pixel[canvas_colors];
+    if (count > 0)
+        pixels_inside(canvas, row, x, 1, pixel);
+    for (; count > 0; count--, values += canvas_colors)
+        memcpy(values, pixel, sizeof pixel);
 }
 
 void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size_t count, float *values)
@@ -114,15 +96,12 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
     const void *row = image_row(image, (uint32_t)clamped(y_px, image->height_px));
     const int64_t begin = x < 0 ? clamped(-x, pixels + 1) : 0;
     const int64_t end = x < width ? (width - x < pixels ? width - x : pixels) : 0;
-    for (int64_t i = 0; i < begin; i++)
-        pixels_inside(canvas, row, 0, 1, values + i * canvas_colors);
-    if (begin < end) {
-        pixels_fetch(canvas, y_px, (size_t)(x + begin), (size_t)(end - begin));
+    pixels_beyond(canvas, row, 0, begin, values);
+    if (begin < end)
         pixels_inside(canvas, row, (size_t)(x + begin), (size_t)(end - begin),
                       values + begin * canvas_colors);
-    }
-    for (int64_t i = begin < end ? end : begin; i < pixels; i++)
-        pixels_inside(canvas, row, (size_t)(width - 1), 1, values + i * canvas_colors);
+    const int64_t last = begin < end ? end : begin;
+    pixels_beyond(canvas, row, (size_t)(width - 1), pixels - last, values + last * canvas_colors);
 }
 
 /* A row of half the size, count values: the means of 2x2 pixels of two rows.  Overwrites the upper row. */

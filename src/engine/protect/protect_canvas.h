@@ -23,7 +23,6 @@ struct canvas {
     const struct image *image;    /* borrowed */
     unsigned width_px, height_px; /* padded */
     uint64_t noise_key;
-    float levels[256]; /* 8-bit samples as 0..1 */
 };
 
 void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed);

@@ -1,15 +1,15 @@
 #include "engine/protect/protect_conv.h"
 
 /* The leaky ReLU, and the gates (enum conv_end) in steps of 16 bits with half a step added for rounding. */
-static const float leak = 0.01f, gate_steps = 65535, gate_middle = 0.5f * 65535 + 0.5f,
-                   gate_least = 0.01f * 65535 + 0.5f, gate_most = 65535.5f;
+static const float leak = 0.01f, gate_middle = 0.5f * 65535 + 0.5f;
 
 enum {
+    gate_steps = 65535,
+    gate_least = 655, /* .01 */
     tile_planes = conv_tile_reads * conv_tile_reads,
     block_tiles = 24, /* computed together: the products of one slice stay near the first-level cache */
     line_tiles = 6,   /* transformed together, and so are their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
-    line_bytes = 64,  /* of a cache line */
     vector_slack = 16 /* values that the last vector of a line may write beyond its end */
 };
 
@@ -23,6 +23,12 @@ enum {
     scratch_values = planes_at + tile_planes * plane_values
 };
 
+/* The distance of the planes of a block of tiles. */
+static inline size_t plane_far(unsigned inputs)
+{
+    return (size_t)block_tiles * inputs + vector_slack;
+}
+
 /* One output row of a matrix product: places of width values, each from one or two input rows. */
 struct matrix_row {
     const float *weights, *bias;
@@ -33,26 +39,6 @@ struct matrix_row {
     float *outputs;
     uint16_t *gates;
 };
-
-/* Prefetches part of a row into the second-level cache.  A NULL row has no effect. */
-static inline void bytes_fetch(const void *row, size_t first, size_t count)
-{
-    for (size_t i = 0; row != NULL && i < count; i += line_bytes)
-        __builtin_prefetch((const char *)row + first + i, 0, 2);
-}
-
-/* Prefetches all rows that a block of tiles will write, subtract or multiply with, while its sums are
- * computed. */
-static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
-{
-    enum { value = sizeof(float), gate = sizeof(uint16_t) };
-    for (unsigned row = 0; row < conv_tile_side; row++) {
-        bytes_fetch(rows->before[row], first * value, count * value);
-        bytes_fetch(rows->factors[row], first * gate, count * gate);
-        bytes_fetch(rows->outputs[row], first * value, count * value);
-        bytes_fetch(rows->gates[row], first * gate, count * gate);
-    }
-}
 
 /*
  * Short loops over registers are unrolled, except under sanitizers: compiling all their checks would take
@@ -73,6 +59,12 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 /* Contract a multiplication and an addition to one instruction (FMA) where the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
 
+/* A name of the kernels for one vector width. */
+#define CONV_PASTE(left, right) left##right
+#define CONV_JOIN(left, right)  CONV_PASTE(left, right)
+#define CONV(name)              CONV_JOIN(CONV_NAME, _##name)
+#define CONV_INLINE             CONV_TARGET static inline __attribute__((always_inline))
+
 #if defined(__x86_64__)
 
 /* 16 outputs by 12 columns: sums use 12 of 32 registers, so that loads can run ahead. */
@@ -83,13 +75,6 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 #define CONV_PIXELS  12
 #define CONV_VECTORS 1
 #include "engine/protect/protect_conv_body.h"
-#undef CONV_NAME
-#undef CONV_TITLE
-#undef CONV_TARGET
-#undef CONV_LANES
-#undef CONV_PIXELS
-#undef CONV_VECTORS
-#undef CONV_TILES
 
 #define CONV_NAME    conv_avx2
 #define CONV_TITLE   "avx2"
@@ -98,13 +83,6 @@ static void rows_fetch(const struct conv_rows *rows, size_t first, size_t count)
 #define CONV_PIXELS  6
 #define CONV_VECTORS 2
 #include "engine/protect/protect_conv_body.h"
-#undef CONV_NAME
-#undef CONV_TITLE
-#undef CONV_TARGET
-#undef CONV_LANES
-#undef CONV_PIXELS
-#undef CONV_VECTORS
-#undef CONV_TILES
 
 #endif
 

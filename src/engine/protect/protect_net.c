@@ -6,20 +6,12 @@
 #include <string.h>
 
 #include "engine/watermark/clones.h"
-#include "engine/protect/protect_step.h"
 
 enum { colors = net_color_channels, row_slack = 2 /* values that are written beyond the end of some rows */ };
-
-/*
- * Measured: wider bands leave the cache.  At this width rows of every resolution are whole blocks of the
- * widest kernel's sums.
- */
-enum { band_blocks_usual = 24 };
 
 enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const char **why)
 {
     net->kernels = conv_kernels_at(0);
-    net->band_blocks = band_blocks_usual;
     return weights_init(&net->weights, bytes, size, why);
 }
 
@@ -28,59 +20,274 @@ void net_fini(struct net *net)
     weights_fini(&net->weights);
 }
 
+/* ---- steps: inputs of each, and the columns and rows that it must compute */
+
+/* The passes: the coarse drawer from noise, then from the change of its answer; the fine drawer from the
+ * change of its answer. */
+enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
+
+/*
+ * The steps, each after all its inputs: the noise; the picture, and the fine drawer's encoder layers on it.
+ * For every pass: its input picture, its layers, and its drawing as rows of pixels.
+ */
+enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
+
+#define STEP_PLAIN(layer)       (STEP_PIXELS + 1 + (layer))
+#define STEP_LOOKED(pass)       (STEP_PLAIN(LAYER_ANSWER8) + 1 + (pass)*steps_of_pass)
+#define STEP_LAYER(pass, layer) (STEP_LOOKED(pass) + 1 + (layer))
+#define STEP_DRAWN(pass)        STEP_LAYER(pass, net_layer_count)
+
+enum { STEP_SMALL = STEP_LOOKED(PASS_NOISE), last_step = STEP_DRAWN(PASS_FINE), step_count };
+
+/* Every step writes one or two line buffers: outputs and gates of struct conv_rows. */
+enum { no_ring = -1, rings_each = 2 };
+
+#define STEP_MAIN(step) ((step)*rings_each)
+#define STEP_GATE(step) ((step)*rings_each + 1)
+
+/* The position of a step's output places relative to its input places. */
+enum step_shape {
+    SHAPE_3X3 = CONV_3X3,
+    SHAPE_DOWN = CONV_DOWN,
+    SHAPE_UP = CONV_UP,
+    SHAPE_SAME,    /* each from the place at the same position */
+    SHAPE_DOUBLED, /* as SHAPE_UP, and from the neighbouring places */
+    SHAPE_SOURCE   /* no input: the places come from outside the run */
+};
+
+/*
+ * A step: its input line buffer, and the second operand of the end, a factor or subtrahend (enum conv_end).
+ * cell_px: the width and height of one of its places in pixels of the picture.
+ */
+struct step_plan {
+    enum step_shape shape;
+    enum conv_end end;
+    int input, met;
+    unsigned cell_px;
+};
+
+/* A stretch of columns or rows, relative to the picture's first one. */
+struct stretch {
+    int64_t first;
+    unsigned count;
+};
+
+/* The layers of the encoders (LOOK) and of the passes. */
+#define PLAIN(layer)  STEP_PLAIN(layer)
+#define NOISE(layer)  STEP_LAYER(PASS_NOISE, layer)
+#define COARSE(layer) STEP_LAYER(PASS_COARSE, layer)
+#define FINE(layer)   STEP_LAYER(PASS_FINE, layer)
+
+/* The line buffers of these layers. */
+#define OUT(STEP, layer)  STEP_MAIN(STEP(layer))
+#define GATE(STEP, layer) STEP_GATE(STEP(layer))
+
+/* clang-format off */
+
+/* The encoder layers of a step whose places are px pixels wide, and the decoder layers; both read from a line
+ * buffer. */
+#define LOOK(STEP, seen, px, end)                                                                            \
+    [STEP(LAYER_DOWN2)] = {SHAPE_DOWN, end, STEP_MAIN(seen), no_ring, 2 * (px)},                             \
+    [STEP(LAYER_LOOK2)] = {SHAPE_3X3, end, OUT(STEP, LAYER_DOWN2), no_ring, 2 * (px)},                       \
+    [STEP(LAYER_DOWN4)] = {SHAPE_DOWN, end, OUT(STEP, LAYER_LOOK2), no_ring, 4 * (px)},                      \
+    [STEP(LAYER_LOOK4)] = {SHAPE_3X3, end, OUT(STEP, LAYER_DOWN4), no_ring, 4 * (px)},                       \
+    [STEP(LAYER_DOWN8)] = {SHAPE_DOWN, end, OUT(STEP, LAYER_LOOK4), no_ring, 8 * (px)}
+#define DRAW(STEP, ring, px)                                                                                 \
+    [STEP(LAYER_SEED8)] = {SHAPE_3X3, CONV_FACTOR, ring, GATE(STEP, LAYER_DOWN8), 8 * (px)},                 \
+    [STEP(LAYER_UP4)] = {SHAPE_UP, CONV_FACTOR, OUT(STEP, LAYER_SEED8), GATE(STEP, LAYER_LOOK4), 4 * (px)},  \
+    [STEP(LAYER_DRAW4)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP4), GATE(STEP, LAYER_DOWN4), 4 * (px)}, \
+    [STEP(LAYER_UP2)] = {SHAPE_UP, CONV_FACTOR, OUT(STEP, LAYER_DRAW4), GATE(STEP, LAYER_LOOK2), 2 * (px)},  \
+    [STEP(LAYER_DRAW2)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP2), GATE(STEP, LAYER_DOWN2), 2 * (px)}, \
+    [STEP(LAYER_DRAW1)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DRAW2), no_ring, 2 * (px)}
+
+/* The answer, and its change from an earlier one. */
+#define ANSWER(STEP, px)                                                                                     \
+    [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DOWN8), no_ring, 8 * (px)}
+#define CHANGE(STEP, BEFORE, px)                                                                             \
+    [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_CHANGE, OUT(STEP, LAYER_DOWN8), OUT(BEFORE, LAYER_ANSWER8),     \
+                             8 * (px)}
+
+static const struct step_plan step_plans[step_count] = {
+    [STEP_NOISE] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 16},
+    [STEP_PIXELS] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 1},
+    LOOK(PLAIN, STEP_PIXELS, 1, CONV_LEAKY),
+    ANSWER(PLAIN, 1),
+
+    [STEP_SMALL] = {SHAPE_SOURCE, CONV_PLAIN, no_ring, no_ring, 2},
+    LOOK(NOISE, STEP_SMALL, 2, CONV_SPLIT),
+    ANSWER(NOISE, 2),
+    DRAW(NOISE, STEP_MAIN(STEP_NOISE), 2),
+    [STEP_DRAWN(PASS_NOISE)] = {SHAPE_UP, CONV_PLAIN, OUT(NOISE, LAYER_DRAW1), no_ring, 2},
+
+    [STEP_LOOKED(PASS_COARSE)] = {SHAPE_SAME, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_NOISE)), no_ring, 2},
+    LOOK(COARSE, STEP_LOOKED(PASS_COARSE), 2, CONV_SPLIT),
+    CHANGE(COARSE, NOISE, 2),
+    DRAW(COARSE, OUT(COARSE, LAYER_ANSWER8), 2),
+    [STEP_DRAWN(PASS_COARSE)] = {SHAPE_UP, CONV_PLAIN, OUT(COARSE, LAYER_DRAW1), no_ring, 2},
+
+    [STEP_LOOKED(PASS_FINE)] = {SHAPE_DOUBLED, CONV_PLAIN, STEP_MAIN(STEP_DRAWN(PASS_COARSE)), no_ring, 1},
+    LOOK(FINE, STEP_LOOKED(PASS_FINE), 1, CONV_SPLIT),
+    CHANGE(FINE, PLAIN, 1),
+    DRAW(FINE, OUT(FINE, LAYER_ANSWER8), 1),
+    [STEP_DRAWN(PASS_FINE)] = {SHAPE_UP, CONV_PLAIN, OUT(FINE, LAYER_DRAW1), no_ring, 1},
+};
+/* clang-format on */
+
+static const struct conv *step_conv(const struct net_weights *weights, int at)
+{
+    const bool is_plain = at > STEP_PIXELS && at < STEP_SMALL;
+    const int place = is_plain ? at - STEP_PLAIN(0) : (at - STEP_SMALL) % steps_of_pass - 1;
+    const bool is_layer = at > STEP_PIXELS && place >= 0 && place < net_layer_count;
+    const bool is_coarse = !is_plain && at < STEP_LOOKED(PASS_FINE);
+    return is_layer ? &weights->layers[is_coarse ? DRAWER_COARSE : DRAWER_FINE][place] : NULL;
+}
+
+static unsigned step_channels(const struct net_weights *weights, int at)
+{
+    const struct conv *conv = step_conv(weights, at);
+    if (conv != NULL)
+        return conv->outputs;
+    return at == STEP_NOISE ? net_noise_channels : net_color_channels;
+}
+
+/*
+ * For a shape: the rows that a step computes together, and the input rows that it reads for them.  Then the
+ * columns that it computes together, and the multiple at which they begin.  Input places for so many output
+ * places, and neighbours of them.
+ */
+static const struct step_grid {
+    unsigned rows, inputs, columns, grid, from, to, reach;
+} step_grids[] = {
+    [SHAPE_3X3] = {conv_tile_side, conv_tile_reads, conv_tile_side, 1, 1, 1, 1},
+    [SHAPE_DOWN] = {1, 2, 1, 1, 2, 1, 0},
+    [SHAPE_UP] = {2, 1, 2, 2, 1, 2, 0},
+    [SHAPE_SAME] = {1, 1, 1, 1, 1, 1, 0},
+    [SHAPE_DOUBLED] = {2, 3, 2, 2, 1, 2, 1},
+    [SHAPE_SOURCE] = {1, 0, 1, 1, 1, 1, 0},
+};
+
+static unsigned step_rows_at_once(int at)
+{
+    return step_grids[step_plans[at].shape].rows;
+}
+
+/* The stretch of its input that a step of a shape reads to compute a stretch of its output. */
+static struct stretch step_input(enum step_shape shape, struct stretch own)
+{
+    const struct step_grid *grid = &step_grids[shape];
+    return (struct stretch){own.first * grid->from / grid->to - grid->reach,
+                            own.count * grid->from / grid->to + 2 * grid->reach};
+}
+
+/* The stretch of a line buffer that a step reads to compute one of its stretches; count 0: nothing. */
+static struct stretch step_reads(int reader, int ring, struct stretch own)
+{
+    const struct step_plan *plan = &step_plans[reader];
+    if (plan->input == ring)
+        return step_input(plan->shape, own);
+    if (plan->met == ring)
+        return own;
+    return (struct stretch){0, 0};
+}
+
+/* The union of both stretches. */
+static struct stretch stretch_of(struct stretch one, struct stretch other)
+{
+    if (one.count == 0 || other.count == 0)
+        return one.count == 0 ? other : one;
+    int64_t end = one.first + one.count, other_end = other.first + other.count;
+    int64_t first = one.first < other.first ? one.first : other.first;
+    return (struct stretch){first, (unsigned)((end > other_end ? end : other_end) - first)};
+}
+
+/* Extends a stretch: its start down to a multiple of grid, its length up to a multiple of tile. */
+static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsigned tile)
+{
+    const unsigned more = (unsigned)(stretch.first & (int64_t)(grid - 1));
+    stretch.first -= more;
+    stretch.count = (stretch.count + more + tile - 1) / tile * tile;
+    return stretch;
+}
+
+/* The union of the readers' stretches in both line buffers of a step. */
+static struct stretch stretch_read(int at, const struct stretch own[step_count])
+{
+    struct stretch read = {0, 0};
+    for (int reader = at + 1; reader < step_count; reader++)
+        for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++)
+            read = stretch_of(read, step_reads(reader, ring, own[reader]));
+    return read;
+}
+
+/* ---- a run */
+
+/*
+ * The state of a step.  Columns and rows are those that it computes; up to a row of tiles more at the end.
+ * Tiles are computed only from true values: inputs that cancel out of an output still affect its rounding.
+ */
 struct step {
     unsigned char *rings[rings_each];
     unsigned kept[rings_each]; /* last rows of a line buffer that later steps still read */
     size_t row_values;
     unsigned channels;
-    struct stretch columns; /* computed for the band, relative to its first column */
-    struct step_overlap overlap;
-    unsigned char *edges[rings_each]; /* columns for the next band, of all rows */
-    int64_t edge_rows;
-    struct stretch rows; /* computed, and up to a row of tiles more at the end */
-    int64_t next;        /* the first row not yet computed */
+    struct stretch columns, rows;
+    int64_t next; /* the first row not yet computed */
 };
 
-/* The state of one band of columns in its run through the steps. */
+/* The state of a run through the steps, from the top of the picture. */
 struct run {
     const struct net *net;
     const struct net_weights *weights;
     const struct net_ends *ends;
     struct step steps[step_count];
-    bool is_rehearsal;        /* computes nothing; records in kept the rows that are read */
-    bool has_left, has_right; /* neighbouring bands exist */
-    bool is_whole;            /* a single band: no other band needs its columns */
-    float *scratch;           /* scratch of the kernels */
-    void *nothing;            /* a row of zeros, as long as the longest */
-    float *wide, *between;    /* scratch rows of pixels */
-    int64_t first_px;
+    bool is_rehearsal;     /* computes nothing; records in kept the rows that are read */
+    float *scratch;        /* of the kernels */
+    void *nothing;         /* a row of zeros, as long as the longest */
+    float *wide, *between; /* scratch rows of pixels */
 };
 
-static void rows_plan(struct run *run, unsigned rows)
+/* The columns that every step must compute: those that its readers read, padded to whole tiles. */
+static void columns_plan(unsigned blocks, struct step steps[step_count])
 {
-    struct stretch planned[step_count];
-    step_rows_plan(rows, planned);
-    for (int at = 0; at < step_count; at++)
-        run->steps[at].rows = planned[at];
+    struct stretch columns[step_count];
+    for (int at = last_step; at >= 0; at--) {
+        const struct step_grid *grid = &step_grids[step_plans[at].shape];
+        columns[at] = stretch_read(at, columns);
+        if (at == last_step)
+            columns[at].count = blocks * net_block_px;
+        columns[at] = stretch_filled(columns[at], grid->grid, grid->columns);
+        steps[at].columns = columns[at];
+        assert(columns[at].first * step_plans[at].cell_px >= -(int64_t)net_reach_px);
+    }
 }
 
-static void overlaps_plan(struct run *run)
+/*
+ * The rows that every step must compute for the rows of blocks of the last step.  Tiles beyond the rows that
+ * are read get zeros as input.  A step's first row is chosen so that its rows of
+ * tiles end at the end of the first request; this keeps fewer rows.
+ */
+static void rows_plan(unsigned rows, struct step steps[step_count])
 {
-    struct step_overlap planned[step_count];
-    step_overlaps_plan(planned);
-    for (int at = 0; at < step_count; at++)
-        run->steps[at].overlap = planned[at];
+    struct stretch first[step_count], all[step_count];
+    for (int at = last_step; at >= 0; at--) {
+        const unsigned at_once = step_rows_at_once(at), pair = at_once == 2 ? 2 : 1;
+        first[at] = stretch_read(at, first);
+        all[at] = stretch_read(at, all);
+        if (at == last_step) {
+            first[at].count = at_once;
+            all[at].count = rows * net_block_px;
+        }
+        first[at] = stretch_filled(first[at], pair, pair);
+        all[at] = stretch_filled(all[at], pair, pair);
+        const unsigned more = (at_once - first[at].count % at_once) % at_once;
+        steps[at].rows = (struct stretch){all[at].first - more, all[at].count + more};
+        assert(steps[at].rows.first * step_plans[at].cell_px >= -(int64_t)net_reach_px);
+    }
 }
 
 static size_t ring_value_bytes(int ring)
 {
     return ring % rings_each == STEP_GATE(0) ? sizeof(uint16_t) : sizeof(float);
-}
-
-/* The columns of the band before with which the rows of a step's line buffers begin. */
-static unsigned step_left(const struct step *step)
-{
-    return step->overlap.left[0] > step->overlap.left[1] ? step->overlap.left[0] : step->overlap.left[1];
 }
 
 /* A row that is still in the line buffer or is being computed, from a column; NULL: no such line buffer. */
@@ -95,10 +302,9 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
         return NULL;
     }
     assert(row >= step->next - *kept && row < step->next + conv_rows_written);
-    const int64_t first = step->columns.first - step_left(step);
-    assert(column >= first);
+    assert(column >= step->columns.first);
     const size_t place = (size_t)(row - step->rows.first) % *kept * step->row_values +
-                         (size_t)(column - first) * step->channels;
+                         (size_t)(column - step->columns.first) * step->channels;
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
 }
 
@@ -113,34 +319,6 @@ static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
     return ring_row(run, ring, row, column);
 }
 
-/* The columns of a row that a band leaves to the next one. */
-static unsigned char *edge_row(const struct step *step, int ring, int64_t row, size_t *bytes)
-{
-    *bytes = step->overlap.left[ring % rings_each] * step->channels * ring_value_bytes(ring);
-    assert(row - step->rows.first < step->edge_rows);
-    return step->edges[ring % rings_each] + (size_t)(row - step->rows.first) * *bytes;
-}
-
-/* Copies in the columns of computed rows that the band before left, and saves those for the next band. */
-static void edges_pass(struct run *run, int at, int64_t row, unsigned count)
-{
-    const struct step *step = &run->steps[at];
-    if (run->is_whole)
-        return;
-    for (int ring = STEP_MAIN(at); ring <= STEP_GATE(at); ring++) {
-        const int64_t left = step->overlap.left[ring % rings_each];
-        for (int64_t here = row; left > 0 && here < row + count; here++) {
-            const int64_t first = step->columns.first - left;
-            size_t bytes;
-            unsigned char *edge = edge_row(step, ring, here, &bytes);
-            if (run->has_left)
-                memcpy(ring_row(run, ring, here, first), edge, bytes);
-            if (run->has_right)
-                memcpy(edge, ring_row(run, ring, here, first + step->columns.count), bytes);
-        }
-    }
-}
-
 static void ring_ensure(struct run *run, int ring, int64_t row);
 
 /* Everything that a step reads and writes to compute the rows from a first row. */
@@ -149,19 +327,15 @@ static struct conv_rows step_rows(struct run *run, int at, int64_t row)
     const struct step_plan *plan = &step_plans[at];
     const struct stretch columns = run->steps[at].columns, own = {row, step_rows_at_once(at)};
     const struct stretch above = step_input(plan->shape, own), beside = step_input(plan->shape, columns);
-    const enum step_shape met_shape = step_met_shape(at);
-    const struct stretch met = step_input(met_shape, own), met_beside = step_input(met_shape, columns);
     struct conv_rows rows = {0};
     ring_ensure(run, plan->input, above.first + above.count - 1);
-    ring_ensure(run, plan->met, met.first + met.count - 1);
+    ring_ensure(run, plan->met, row + own.count - 1);
     for (unsigned i = 0; i < step_grids[plan->shape].inputs; i++)
         rows.inputs[i] = row_read(run, plan->input, above.first + i, beside.first);
-    for (unsigned i = 0; i < met.count; i++) {
-        void *there = row_read(run, plan->met, met.first + i, met_beside.first);
-        rows.before[i] = plan->end == CONV_FACTOR ? NULL : there;
-        rows.factors[i] = plan->end == CONV_FACTOR ? there : NULL;
-    }
     for (unsigned i = 0; i < own.count; i++) {
+        void *met = row_read(run, plan->met, row + i, columns.first);
+        rows.before[i] = plan->end == CONV_CHANGE ? met : NULL;
+        rows.factors[i] = plan->end == CONV_FACTOR ? met : NULL;
         rows.outputs[i] = ring_row(run, STEP_MAIN(at), row + i, columns.first);
         rows.gates[i] = ring_row(run, STEP_GATE(at), row + i, columns.first);
     }
@@ -180,19 +354,14 @@ ENGINE_CLONES static void row_unpacked(const float *raw, size_t places, float *v
         memcpy(values + place * 2 * colors, raw + place * net_raw_channels, net_raw_row * sizeof *values);
 }
 
-/* Multiplies by a gain and bounds to -most..most: most * v / sqrt(1 + v²). */
-ENGINE_CLONES static void row_softened(float *values, float gain, float most, size_t count)
+/* Adds a drawing times a gain, bounded to -most..most: most * v / sqrt(1 + v²). */
+ENGINE_CLONES static void row_shown(const float *restrict drawn, float gain, float most, size_t count,
+                                    float *restrict values)
 {
     for (size_t i = 0; i < count; i++) {
-        const float value = values[i] * gain;
-        values[i] = most * value / sqrtf(1 + value * value);
+        const float value = drawn[i] * gain;
+        values[i] += most * value / sqrtf(1 + value * value);
     }
-}
-
-ENGINE_CLONES static void row_added(float *restrict values, const float *restrict added, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] += added[i];
 }
 
 /* A value of the row of twice the size: three quarters of the near value, one quarter of the far one. */
@@ -231,21 +400,21 @@ static size_t step_values(const struct run *run, int at)
     return (size_t)run->steps[at].columns.count * colors;
 }
 
-/* The position of a step's first column, in its places. */
-static int64_t step_x(const struct run *run, int at)
-{
-    return run->first_px / step_plans[at].cell_px + run->steps[at].columns.first;
-}
-
 static void make_noise(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    run->ends->noise(run->ends->data, row, step_x(run, at), run->steps[at].columns.count, rows->outputs[0]);
+    run->ends->noise(run->ends->data, row, run->steps[at].columns.first, run->steps[at].columns.count,
+                     rows->outputs[0]);
+}
+
+static void pixels_read(struct run *run, int at, int64_t row, float *values)
+{
+    const struct stretch columns = run->steps[at].columns;
+    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, columns.first, columns.count, values);
 }
 
 static void make_pixels(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    run->ends->pixels(run->ends->data, step_plans[at].cell_px, row, step_x(run, at),
-                      run->steps[at].columns.count, rows->outputs[0]);
+    pixels_read(run, at, row, rows->outputs[0]);
 }
 
 /* Two rows of pixels from places of the last layer. */
@@ -256,22 +425,21 @@ static void make_drawn(struct run *run, int at, const struct conv_rows *rows, in
         row_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, rows->outputs[i]);
 }
 
+/* The picture with the drawing of the pass before. */
 static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
-    memcpy(run->wide, rows->inputs[0], step_values(run, at) * sizeof *run->wide);
-    row_softened(run->wide, run->weights->coarse_gains[0], run->weights->shown, step_values(run, at));
-    make_pixels(run, at, rows, row);
-    row_added(rows->outputs[0], run->wide, step_values(run, at));
+    const struct net_model *model = &run->weights->model;
+    pixels_read(run, at, row, rows->outputs[0]);
+    row_shown(rows->inputs[0], model->coarse_gains[0], model->shown, step_values(run, at), rows->outputs[0]);
 }
 
 static void make_looked_fine(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
+    const struct net_model *model = &run->weights->model;
     for (unsigned i = 0; i < 2; i++) {
+        pixels_read(run, at, row + i, rows->outputs[i]);
         row_doubled(rows->inputs[1], rows->inputs[2 * i], step_values(run, at), run->between, run->wide);
-        row_softened(run->wide, run->weights->coarse_gains[1], run->weights->shown, step_values(run, at));
-        run->ends->pixels(run->ends->data, 1, row + i, step_x(run, at), run->steps[at].columns.count,
-                          rows->outputs[i]);
-        row_added(rows->outputs[i], run->wide, step_values(run, at));
+        row_shown(run->wide, model->coarse_gains[1], model->shown, step_values(run, at), rows->outputs[i]);
     }
 }
 
@@ -314,7 +482,6 @@ static void step_compute(struct run *run, int at, int64_t row)
         makers[at](run, at, &rows, row);
     else
         step_layer(run, at, &rows);
-    edges_pass(run, at, row, step_rows_at_once(at));
 }
 
 /* Computes rows of a line buffer up to and including row, or a few more. */
@@ -331,19 +498,12 @@ static void ring_ensure(struct run *run, int ring, int64_t row)
     }
 }
 
-static void run_begin(struct run *run, unsigned first_block, unsigned band_blocks)
+static void run_begin(struct run *run, unsigned rows, unsigned columns)
 {
-    struct stretch columns[step_count];
-    step_columns_plan(band_blocks, columns);
-    run->has_left = first_block > 0;
-    run->first_px = (int64_t)first_block * net_block_px;
-    for (int at = 0; at < step_count; at++) {
-        struct step *step = &run->steps[at];
-        const int64_t end = columns[at].first + columns[at].count;
-        const int64_t first = run->has_left ? step->overlap.ahead : columns[at].first;
-        step->columns = (struct stretch){first, (unsigned)(end - first)};
-        step->next = step->rows.first;
-    }
+    rows_plan(rows, run->steps);
+    columns_plan(columns, run->steps);
+    for (int at = 0; at < step_count; at++)
+        run->steps[at].next = run->steps[at].rows.first;
 }
 
 /*
@@ -353,13 +513,11 @@ static void run_begin(struct run *run, unsigned first_block, unsigned band_block
 static void run_rehearse(struct run *run)
 {
     enum { rows = 8 * conv_tile_side };
-    rows_plan(run, rows);
-    overlaps_plan(run);
+    run_begin(run, rows, 1);
     for (int at = 0; at < step_count; at++) {
         run->steps[at].kept[0] = step_rows_at_once(at);
         run->steps[at].kept[1] = step_plans[at].end == CONV_SPLIT ? step_rows_at_once(at) : 0;
     }
-    run_begin(run, 0, net_band_blocks);
     run->is_rehearsal = true;
     for (int64_t row = 0; row < rows * net_block_px; row++) {
         ring_ensure(run, STEP_MAIN(last_step), row);
@@ -380,27 +538,21 @@ static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 }
 
 /*
- * Lays out the kernels' scratch, the line buffers of all steps and the columns that bands share, in one block
- * of memory.  Returns its size.  A row is an odd number of cache lines long; otherwise the rows of a tile
- * would map to the same cache sets.
+ * Lays out the kernels' scratch and the line buffers of all steps in one block of memory.  Returns its size.
+ * A row is an odd number of cache lines long; otherwise the rows of a tile would map to the same cache sets.
  */
-static size_t memory_lay(struct run *run, const struct stretch columns[step_count], unsigned char *memory)
+static size_t run_lay(struct run *run, unsigned char *memory)
 {
     size_t size = 0, longest = 0;
     run->scratch = piece_take(memory, &size, conv_scratch_values() * sizeof(float));
     for (int ring = 0; ring < step_count * rings_each; ring++) {
-        const int at = ring / rings_each, which = ring % rings_each;
-        struct step *step = &run->steps[at];
-        const size_t places = (size_t)step_left(step) + columns[at].count + conv_slack;
-        step->channels = step_channels(run->weights, at);
-        step->row_values = ((places * step->channels + 31) / 32 | 1) * 32;
+        struct step *step = &run->steps[ring / rings_each];
+        const int which = ring % rings_each;
+        step->channels = step_channels(run->weights, ring / rings_each);
+        step->row_values = (((step->columns.count + conv_slack) * step->channels + 31) / 32 | 1) * 32;
         longest = step->row_values > longest ? step->row_values : longest;
-        step->edge_rows = step->rows.count + conv_tile_side;
-        const size_t value_bytes = ring_value_bytes(ring);
-        const size_t edge_bytes =
-            run->is_whole ? 0 : step->overlap.left[which] * step->channels * value_bytes;
-        step->rings[which] = piece_take(memory, &size, step->kept[which] * step->row_values * value_bytes);
-        step->edges[which] = piece_take(memory, &size, edge_bytes * (size_t)step->edge_rows);
+        step->rings[which] =
+            piece_take(memory, &size, step->kept[which] * step->row_values * ring_value_bytes(ring));
     }
     run->nothing = piece_take(memory, &size, longest * sizeof(float));
     run->wide = piece_take(memory, &size, longest * sizeof(float));
@@ -408,48 +560,20 @@ static size_t memory_lay(struct run *run, const struct stretch columns[step_coun
     return size;
 }
 
-/* Zeroed memory for bands of a width; NULL: out of memory. */
-static void *run_memory(struct run *run, unsigned band_blocks)
-{
-    struct stretch columns[step_count];
-    step_columns_plan(band_blocks, columns);
-    const size_t size = memory_lay(run, columns, NULL);
-    unsigned char *memory = aligned_alloc(64, size);
-    if (memory == NULL)
-        return NULL;
-    memset(memory, 0, size);
-    memory_lay(run, columns, memory);
-    return memory;
-}
-
-/*
- * The width of the bands.  A band's memory grows with its width.  The columns that bands share take half as
- * much per row of height: a tall picture is one band.
- */
-static unsigned band_width(const struct net *net, unsigned rows, unsigned columns)
-{
-    const unsigned whole = (columns + net_band_blocks - 1) / net_band_blocks * net_band_blocks;
-    return net->band_blocks < whole && columns > rows / 4 ? net->band_blocks : whole;
-}
-
 enum iw_error net_run(const struct net *net, unsigned rows, unsigned columns, const struct net_ends *ends)
 {
-    const unsigned band = band_width(net, rows, columns);
-    struct run run = {.net = net, .weights = &net->weights, .ends = ends, .is_whole = band >= columns};
+    struct run run = {.net = net, .weights = &net->weights, .ends = ends};
     run_rehearse(&run);
-    rows_plan(&run, rows);
-    void *memory = run_memory(&run, band);
+    run_begin(&run, rows, columns);
+    const size_t size = run_lay(&run, NULL);
+    unsigned char *memory = aligned_alloc(64, size);
     if (memory == NULL)
         return IW_NO_MEMORY;
-    for (unsigned first = 0; first < columns; first += band) {
-        unsigned count = columns - first < band ? columns - first : band;
-        run_begin(&run, first, count);
-        run.has_right = first + count < columns;
-        for (int64_t row = 0; row < (int64_t)rows * net_block_px; row++) {
-            ring_ensure(&run, STEP_MAIN(last_step), row);
-            ends->sink(ends->data, row, run.first_px, count * net_block_px,
-                       ring_row(&run, STEP_MAIN(last_step), row, 0));
-        }
+    memset(memory, 0, size);
+    run_lay(&run, memory);
+    for (unsigned row = 0; row < rows * net_block_px; row++) {
+        ring_ensure(&run, STEP_MAIN(last_step), row);
+        ends->sink(ends->data, row, ring_row(&run, STEP_MAIN(last_step), row, 0));
     }
     free(memory);
     return IW_OK;

@@ -8,10 +8,8 @@
  * answer.  The result is upsampled and added to the picture.  The fine drawer reads the picture with and
  * without it, and draws from the change of its answer.
  *
- * A picture runs in bands of columns, and within a band from the top down.  Every step keeps the last rows of
- * its output in a line buffer.  It computes the next rows when a later step reads one of them.  Columns that
- * a band computes beyond its end are left to the next band.  So nothing is computed twice and the result does
- * not depend on the bands.  Memory grows with the height only by a few columns.
+ * A picture runs from the top down.  Every step keeps the last rows of its output in a line buffer.  It
+ * computes the next rows when a later step reads one of them.  So nothing is computed twice.
  */
 #ifndef ENGINE_PROTECT_PROTECT_NET_H
 #define ENGINE_PROTECT_PROTECT_NET_H
@@ -23,17 +21,14 @@
 #include "engine/protect/protect_weights.h"
 
 enum {
-    net_block_px = 16,   /* the unit of a picture's size, and one place of the noise */
-    net_reach_px = 256,  /* largest distance left of the picture and above it that the ends are asked for */
-    net_band_blocks = 4, /* bands begin at multiples of so many blocks */
-    net_small_px = 2     /* side of a pixel of the small picture */
+    net_block_px = 16,  /* the unit of a picture's size, and one place of the noise */
+    net_reach_px = 256, /* largest distance left of the picture and above it that the ends are asked for */
+    net_small_px = 2    /* side of a pixel of the small picture */
 };
 
 struct net {
     struct net_weights weights;
     const struct conv_kernels *kernels;
-    unsigned
-        band_blocks; /* the widest band, a multiple of net_band_blocks; affects the speed, not the result */
 };
 
 /* Reads a weights file.  Errors: WEIGHTS_INVALID with a sentence in *why, or NO_MEMORY.  Freed by
@@ -53,8 +48,8 @@ struct net_ends {
     /* Fills count places of net_noise_channels of a row of blocks, from column. */
     void (*noise)(void *data, int64_t row, int64_t column, unsigned count, float *values);
 
-    /* Takes a row of the result, count pixels, of any scale; it may change the values. */
-    void (*sink)(void *data, int64_t y_px, int64_t x_px, unsigned count, float *values);
+    /* Takes the next row of the result, of any scale; it may change the values. */
+    void (*sink)(void *data, unsigned y_px, float *values);
     void *data;
 };
 

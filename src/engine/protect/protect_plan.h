@@ -2,6 +2,9 @@
  * A plan of the anti-AI engine: the step of a picture, and the factors that make its visibility even.
  * Rendering scales it to a budget of visibility.  Units are lowered where their change exceeds the headroom
  * of a sample.  The headroom is the same upwards and downwards, so that no tint arises and undo is exact.
+ *
+ * A perturbation of any scale takes one byte a sample.  Units are small floats: a sign, four bits of exponent
+ * and three bits of mantissa.  The units of a piece of a row share the octave of their scale.
  */
 #ifndef ENGINE_PROTECT_PROTECT_PLAN_H
 #define ENGINE_PROTECT_PROTECT_PLAN_H
@@ -9,13 +12,13 @@
 #include <imgward/protect.h>
 
 #include "engine/protect/protect_net.h"
-#include "engine/protect/protect_unit.h"
 #include "engine/protect/protect_visibility.h"
+
+enum { unit_peak = 127, plan_piece_px = 64 };
 
 /* The handle of <imgward/protect.h>; defined here so that tests run it with other kernels. */
 struct protect {
     struct net net;
-    unsigned tile_columns, tile_rows; /* of the visibility model; 0: as usual */
 };
 
 struct protect_plan {
@@ -23,23 +26,42 @@ struct protect_plan {
     uint32_t width_px, height_px;
     unsigned colors; /* of the picture and the units, 1 or 3 */
     unsigned depth_bits;
-    size_t row_units; /* of a padded row */
+    size_t row_units, row_pieces; /* of a padded row */
     struct visibility_map shares;
-    double total; /* visibility of the step with these shares */
-    int floor_rank;
-    float *lines;    /* three rows of scratch */
+    double total;    /* visibility of the step with these shares */
     float amplitude; /* of the last protect_render, levels */
+    /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
+    float *factors, *wanted, *levels, *changes;
     int8_t *units;
+    uint8_t *octaves; /* of the pieces */
 };
 
-/* The units of a row. */
+/* A piece of a row of units. */
+struct plan_piece {
+    int8_t *units;
+    uint8_t *octave;
+    size_t first, count, end; /* units of the row; count 0: the row has ended */
+};
+
 static inline int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
 {
     return plan->units + y * plan->row_units;
 }
 
-/* Fills a plan whose units and shares are allocated.  NO_MEMORY. */
-enum iw_error plan_fill(struct protect_plan *plan, const struct protect *protect, const struct image *image,
-                        uint64_t seed) IW_MUST_USE;
+/* The piece that begins at a unit of a row. */
+static inline struct plan_piece plan_piece(const struct protect_plan *plan, uint32_t y, size_t first)
+{
+    const size_t units = (size_t)plan_piece_px * plan->colors, left = plan->row_units - first;
+    const size_t count = left < units ? left : units;
+    return (struct plan_piece){plan_row(plan, y) + first,
+                               plan->octaves + y * plan->row_pieces + first / units, first, count,
+                               first + count};
+}
+
+/* Stores the values of a piece; returns the octave of their scale. */
+uint8_t units_store(const float *values, size_t count, int8_t *units);
+
+/* Restores them, each to about a sixteenth. */
+void units_load(const int8_t *units, uint8_t octave, size_t count, float *values);
 
 #endif

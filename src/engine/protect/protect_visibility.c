@@ -1,5 +1,6 @@
 #include "engine/protect/protect_visibility.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +8,17 @@
 #include "engine/watermark/clones.h"
 
 enum {
-    grid_px = canvas_grid_px,
-    halo_px = 96, /* of a tile; a step and its visibility together reach 90 px */
-    tile_columns_usual = 1024,
-    tile_rows_usual = 512,
-    line_reach = 4, /* samples on either side of a mean along a line */
+    burt_taps = 5,
+    burt_reach = 2,
+    smooth_rows = 8, /* of a buffer: at least burt_taps */
+    line_reach = 4,  /* samples on either side of a mean along a line */
     line_levels = 3,
+    cell_level = 3, /* has a sample for each cell */
     line_samples = 2 * line_reach + 1,
+    edge_samples = 16, /* on either side of a row, for repeated ends */
+    step_rows = 64,    /* of the finest buffer of the step: a row waits for at most 50 later ones */
+    seen_rows = 16,    /* of all buffers of its visibility: at least line_samples + burt_reach */
+    scratch_rows = 3,
     even_reach = 3 /* cells */
 };
 
@@ -23,63 +28,104 @@ static const float power_floor = 1e-20f, even_floor = 0.05f;
 static const float even_window[2 * even_reach + 1] = {0.00443305f, 0.05400558f, 0.24203623f, 0.39905028f,
                                                       0.24203623f, 0.05400558f, 0.00443305f}; /* sigma 1 */
 
-/* A part of the picture with its surroundings, in px. */
-struct tile {
-    unsigned x, y, width, height;                     /* with surroundings */
-    unsigned core_x, core_y, core_width, core_height; /* relative to it */
+/*
+ * A level of a pyramid: buffers of its last rows in each plane.  A row holds the picture until the rows below
+ * it are known.  From then on it holds the band.
+ */
+struct level {
+    unsigned width, height, kept; /* kept: rows of a buffer */
+    unsigned added, split;        /* rows so far: of the picture, and of the band */
+    size_t stride;
+    float *rows[model_planes], *smooth[model_planes];
+    float *sums, *most; /* a row each, over the rows of a block or of a cell */
 };
 
-/* The bands of a tile and scratch. */
-struct work {
-    struct tile tile;
-    float *bands[model_planes][visibility_levels];
-    float *low;     /* a plane */
-    float *padded;  /* a plane with line_reach more on either side */
-    float *line[6]; /* rows */
+struct run;
+typedef void band_function(struct run *run, unsigned level, unsigned y);
+
+struct pyramid {
+    struct level levels[visibility_levels];
+    unsigned planes;
+    band_function *ready; /* called for each row of a band, from the top, and of what remains */
+};
+
+/* A run over a picture: the pyramid of the picture or of the gradient, and that of the step. */
+struct run {
+    struct visibility *visibility;
+    const struct visibility_ends *ends;
+    struct pyramid first, step;
+    float *low;                /* the low-passed luma of the band that is ready */
+    float *line[scratch_rows]; /* rows of pixels */
     float *memory;
-    double colors; /* sum of the blue and red differences of all cores */
 };
-
-/* ---- pyramid */
-
-static unsigned tile_width(const struct tile *tile, unsigned level)
-{
-    return tile->width >> level;
-}
-
-static unsigned tile_height(const struct tile *tile, unsigned level)
-{
-    return tile->height >> level;
-}
 
 static unsigned row_clamped(int row, unsigned rows)
 {
     return row < 0 ? 0 : row >= (int)rows ? rows - 1 : (unsigned)row;
 }
 
-ENGINE_CLONES static void row_blurred_down(const float *const rows[5], size_t count, float *values)
+/* ---- memory */
+
+static float *piece_take(float *memory, size_t *size, size_t values)
 {
-    const float *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2], *restrict d = rows[3],
-                          *restrict e = rows[4];
-    for (size_t i = 0; i < count; i++)
-        values[i] = (a[i] + e[i]) * (1.f / 16) + (b[i] + d[i]) * (4.f / 16) + c[i] * (6.f / 16);
+    float *piece = memory == NULL ? NULL : memory + *size + edge_samples;
+    *size += values + 2 * edge_samples;
+    return piece;
 }
 
-/* values begins two samples before the first one. */
-ENGINE_CLONES static void row_blurred_along(const float *restrict values, size_t count, float *restrict low)
+static void pyramid_lay(struct pyramid *pyramid, const struct visibility *visibility, unsigned kept,
+                        float *memory, size_t *size)
 {
-    for (size_t i = 0; i < count; i++)
-        low[i] = (values[i] + values[i + 4]) * (1.f / 16) + (values[i + 1] + values[i + 3]) * (4.f / 16) +
-                 values[i + 2] * (6.f / 16);
+    for (unsigned i = 0; i < visibility_levels; i++) {
+        struct level *level = &pyramid->levels[i];
+        const unsigned rows = kept == step_rows && kept >> i > smooth_rows ? kept >> i : seen_rows;
+        *level = (struct level){visibility->width_px >> i, visibility->height_px >> i, rows, .added = 0};
+        level->stride = level->width + 2 * edge_samples;
+        for (unsigned plane = 0; plane < model_planes; plane++) {
+            level->rows[plane] = piece_take(memory, size, rows * level->stride);
+            level->smooth[plane] = piece_take(memory, size, smooth_rows * level->stride);
+        }
+        level->sums = piece_take(memory, size, level->width);
+        level->most = piece_take(memory, size, level->width);
+    }
 }
 
-ENGINE_CLONES static void row_subtracted(float *restrict values, const float *restrict low, size_t count)
+/* Lays out the buffers; returns their size.  Without memory it only measures. */
+static size_t run_lay(struct run *run, float *memory)
 {
-    for (size_t i = 0; i < count; i++)
-        values[i] -= low[i];
+    const size_t width = run->visibility->width_px;
+    size_t size = 0;
+    pyramid_lay(&run->first, run->visibility, step_rows, memory, &size);
+    pyramid_lay(&run->step, run->visibility, seen_rows, memory, &size);
+    run->low = piece_take(memory, &size, width);
+    for (unsigned i = 0; i < scratch_rows; i++)
+        run->line[i] = piece_take(memory, &size, (i == 0 ? 3 : 1) * width);
+    return size;
 }
 
-/* Repeats the ends of a row of count values, reach times on either side. */
+static enum iw_error run_init(struct run *run, struct visibility *visibility, unsigned planes)
+{
+    *run = (struct run){.visibility = visibility, .first.planes = planes, .step.planes = planes};
+    run->memory = calloc(run_lay(run, NULL), sizeof *run->memory);
+    if (run->memory == NULL)
+        return IW_NO_MEMORY;
+    run_lay(run, run->memory);
+    return IW_OK;
+}
+
+/* ---- pyramid */
+
+static float *level_row(const struct level *level, unsigned plane, unsigned y)
+{
+    return level->rows[plane] + (size_t)(y % level->kept) * level->stride;
+}
+
+static float *smooth_row(const struct level *level, unsigned plane, unsigned y)
+{
+    return level->smooth[plane] + (size_t)(y % smooth_rows) * level->stride;
+}
+
+/* Repeats the ends of a row. */
 static void row_extend(float *values, unsigned count, unsigned reach)
 {
     for (unsigned i = 0; i < reach; i++) {
@@ -88,83 +134,74 @@ static void row_extend(float *values, unsigned count, unsigned reach)
     }
 }
 
-/* The low-passed plane; the kernel is that of Burt and Adelson. */
-static void plane_blur(const float *plane, unsigned width, unsigned height, float *line, float *low)
+/* The kernel of Burt and Adelson. */
+static inline float burt(float a, float b, float c, float d, float e)
 {
-    for (unsigned y = 0; y < height; y++) {
-        const float *rows[5];
-        for (int i = 0; i < 5; i++)
-            rows[i] = plane + (size_t)row_clamped((int)y + i - 2, height) * width;
-        row_blurred_down(rows, width, line + 2);
-        row_extend(line + 2, width, 2);
-        row_blurred_along(line, width, low + (size_t)y * width);
+    return (a + e) * (1.f / 16) + (b + d) * (4.f / 16) + c * (6.f / 16);
+}
+
+/* values begins two samples before the first one. */
+ENGINE_CLONES static void row_smoothed(const float *restrict values, size_t count, float *restrict smooth)
+{
+    for (size_t i = 0; i < count; i++)
+        smooth[i] = burt(values[i], values[i + 1], values[i + 2], values[i + 3], values[i + 4]);
+}
+
+/* The low-passed row from five smoothed ones; the picture's row becomes its band. */
+ENGINE_CLONES static void row_split(const float *const rows[burt_taps], size_t count, float *restrict low,
+                                    float *restrict band)
+{
+    const float *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2], *restrict d = rows[3],
+                          *restrict e = rows[4];
+    for (size_t i = 0; i < count; i++) {
+        low[i] = burt(a[i], b[i], c[i], d[i], e[i]);
+        band[i] -= low[i];
     }
 }
 
-static void plane_halve(const float *low, unsigned width, unsigned height, float *half)
+ENGINE_CLONES static void row_halved(const float *restrict low, size_t count, float *restrict half)
 {
-    for (unsigned y = 0; y < height; y += 2)
-        for (unsigned x = 0; x < width; x += 2)
-            *half++ = low[(size_t)y * width + x];
+    for (size_t i = 0; i < count; i++)
+        half[i] = low[2 * i];
 }
 
-/* One level of a pyramid: the plane becomes its band, its low-passed half the next level. */
-static void band_split(struct work *work, unsigned plane, unsigned level)
+/* Splits the row of a band; every second low-passed row is a row of the next level. */
+static void level_split(struct run *run, struct pyramid *pyramid, unsigned at, unsigned y)
 {
-    const unsigned width = tile_width(&work->tile, level), height = tile_height(&work->tile, level);
-    float *band = work->bands[plane][level];
-    plane_blur(band, width, height, work->line[0], work->low);
-    plane_halve(work->low, width, height, work->bands[plane][level + 1]);
-    row_subtracted(band, work->low, (size_t)width * height);
-}
-
-/* ---- tiles */
-
-/* Memory for tiles of a visibility. */
-static enum iw_error work_init(struct work *work, const struct visibility *visibility)
-{
-    enum { slack = 64 };
-    const size_t width = visibility->tile_columns + 2 * halo_px, height = visibility->tile_rows + 2 * halo_px,
-                 samples = width * height;
-    size_t size = 0, at[model_planes][visibility_levels];
-    for (unsigned plane = 0; plane < model_planes; plane++) {
-        for (unsigned level = 0; level < visibility_levels; level++) {
-            at[plane][level] = size;
-            size += (samples >> 2 * level) + slack;
-        }
+    struct level *level = &pyramid->levels[at];
+    for (unsigned plane = pyramid->planes; plane-- > 0;) {
+        const float *rows[burt_taps];
+        for (int i = 0; i < burt_taps; i++)
+            rows[i] = smooth_row(level, plane, row_clamped((int)y + i - burt_reach, level->height));
+        row_split(rows, level->width, run->low, level_row(level, plane, y));
+        if (y % 2 == 0)
+            row_halved(run->low, level->width / 2, level_row(level + 1, plane, y / 2));
     }
-    const size_t low = size, padded = low + samples + slack;
-    const size_t lines = padded + (width + 2 * line_reach) * height + slack, line = 3 * width + slack;
-    work->memory = malloc((lines + 6 * line) * sizeof *work->memory);
-    if (work->memory == NULL)
-        return IW_NO_MEMORY;
-    for (unsigned plane = 0; plane < model_planes; plane++)
-        for (unsigned level = 0; level < visibility_levels; level++)
-            work->bands[plane][level] = work->memory + at[plane][level];
-    work->low = work->memory + low;
-    work->padded = work->memory + padded;
-    for (unsigned i = 0; i < 6; i++)
-        work->line[i] = work->memory + lines + i * line;
-    work->colors = 0;
-    return IW_OK;
 }
 
-static void side_set(unsigned first, unsigned size, unsigned end, unsigned *begin, unsigned *whole,
-                     unsigned *core, unsigned *core_size)
+/* Takes the next row of a level; splits and hands out the rows of the band that are then known. */
+static void pyramid_add(struct run *run, struct pyramid *pyramid, unsigned at)
 {
-    *begin = first < halo_px ? 0 : first - halo_px;
-    *core = first - *begin;
-    *core_size = end - first < size ? end - first : size;
-    const unsigned last = first + *core_size + halo_px;
-    *whole = (last < end ? last : end) - *begin;
-}
-
-static void tile_set(const struct visibility *visibility, struct tile *tile, unsigned x, unsigned y)
-{
-    side_set(x, visibility->tile_columns, visibility->width_px, &tile->x, &tile->width, &tile->core_x,
-             &tile->core_width);
-    side_set(y, visibility->tile_rows, visibility->height_px, &tile->y, &tile->height, &tile->core_y,
-             &tile->core_height);
+    struct level *level = &pyramid->levels[at];
+    const unsigned y = level->added++;
+    if (at == model_levels) {
+        pyramid->ready(run, at, y);
+        return;
+    }
+    for (unsigned plane = 0; plane < pyramid->planes; plane++) {
+        float *row = level_row(level, plane, y);
+        row_extend(row, level->width, burt_reach);
+        row_smoothed(row - burt_reach, level->width, smooth_row(level, plane, y));
+    }
+    const unsigned known = level->added == level->height ? level->height + burt_reach : level->added;
+    const unsigned first = level->split;
+    for (; level->split + burt_reach < known; level->split++) {
+        level_split(run, pyramid, at, level->split);
+        pyramid->ready(run, at, level->split);
+    }
+    for (unsigned row = first; row < level->split; row++)
+        if (row % 2 == 0)
+            pyramid_add(run, pyramid, at + 1);
 }
 
 /* Splits a row of RGB into rows of luma, blue and red difference. */
@@ -190,165 +227,153 @@ ENGINE_CLONES static void row_rgb(const float *restrict luma, const float *restr
     }
 }
 
-static void row_split(struct work *work, unsigned y, const float *values)
+/* Writes a row of RGB, of a picture or of a perturbation, to a pyramid's finest buffer. */
+static void pixels_put(const struct pyramid *pyramid, unsigned y, const float *values)
 {
-    const size_t width = work->tile.width, at = y * width;
-    row_opponent(values, width, work->bands[0][0] + at, work->bands[1][0] + at, work->bands[2][0] + at);
+    const struct level *level = &pyramid->levels[0];
+    row_opponent(values, level->width, level_row(level, 0, y), level_row(level, 1, y),
+                 level_row(level, 2, y));
 }
 
 /* ---- thresholds */
 
-/* The block of a level at the core's corner, and the core's blocks. */
-struct blocks {
-    unsigned x, y, columns, rows;
-};
-
-static struct blocks blocks_of(const struct tile *tile, unsigned block_px)
+/*
+ * A power of a positive number: two series, each to the precision of a float.  The logarithm's is that of the
+ * inverse hyperbolic tangent.  The compiler computes several powers together.
+ */
+static inline float power_of(float number, float exponent)
 {
-    return (struct blocks){(tile->x + tile->core_x) / block_px, (tile->y + tile->core_y) / block_px,
-                           tile->core_width / block_px, tile->core_height / block_px};
+    enum { root_half = 0x3f3504f3, mantissa_bits = 23, bias = 127 };
+    int32_t bits, octave;
+    float value;
+    memcpy(&bits, &number, sizeof bits);
+    octave = (bits - root_half) >> mantissa_bits;
+    bits -= octave * (1 << mantissa_bits);
+    memcpy(&value, &bits, sizeof value);
+    const float t = (value - 1) / (value + 1), square = t * t;
+    const float log2 =
+        2.88539008f * t * (1 + square * (1.f / 3 + square * (1.f / 5 + square * (1.f / 7 + square / 9))));
+    const float wanted = ((float)octave + log2) * exponent;
+    octave = (int32_t)(wanted + bias + .5f);
+    const float x = (wanted + bias - (float)octave) * 0.693147181f;
+    bits = octave * (1 << mantissa_bits);
+    memcpy(&value, &bits, sizeof value);
+    return value * (1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6))))));
 }
 
-/* Sums of a block: luma of the low-passed plane, or roots of a band. */
-ENGINE_CLONES static float block_luma(const float *low, size_t width)
+/* Thresholds at lights, relative to those at the mean light: the lights become these. */
+ENGINE_CLONES static void row_adapted(const struct net_model *model, float *lights, size_t count)
 {
-    float sum = 0;
-    for (unsigned y = 0; y < visibility_block; y++)
-        for (unsigned x = 0; x < visibility_block; x++)
-            sum += low[y * width + x];
-    return sum / (visibility_block * visibility_block);
+    const float dark = model->dark, least = 1 / (model->light + model->dark), exponent = model->adaptation;
+    for (size_t i = 0; i < count; i++)
+        lights[i] = power_of(((lights[i] > 0 ? lights[i] : 0) + dark) * least, exponent);
 }
 
-ENGINE_CLONES static float block_roots(const float *band, size_t width)
+/* Thresholds rise with the activity of their band, in thresholds; they become reciprocals.  roots: means of
+ * the roots of the band's samples. */
+ENGINE_CLONES static void row_masked(const struct net_model *model, const float *restrict roots, size_t count,
+                                     float *restrict limits)
 {
-    float sum = 0;
-    for (unsigned y = 0; y < visibility_block; y++)
-        for (unsigned x = 0; x < visibility_block; x++)
-            sum += sqrtf(fabsf(band[y * width + x]));
-    return sum / (visibility_block * visibility_block);
+    const float calm = model->calm, exponent = model->masking;
+    for (size_t i = 0; i < count; i++) {
+        const float activity = roots[i] * roots[i] / limits[i], square = activity * activity;
+        limits[i] = 1 / (limits[i] * power_of(calm + square * square, exponent));
+    }
 }
 
-/* The threshold at a light, relative to that at the mean light. */
-static float adapted(const struct visibility_model *model, float luma)
+ENGINE_CLONES static void row_added(float *restrict values, const float *restrict added, size_t count)
 {
-    return powf((fmaxf(luma, 0) + model->dark) / (model->light + model->dark), model->adaptation);
+    for (size_t i = 0; i < count; i++)
+        values[i] += added[i];
 }
 
-/* The rise of a threshold by the activity of its band, in thresholds. */
-static float masked(const struct visibility_model *model, float activity)
+/* Sums of the roots of four rows. */
+ENGINE_CLONES static void rows_roots(const float *const rows[visibility_block], size_t count,
+                                     float *restrict sums)
 {
-    const float square = activity * activity;
-    return powf(model->calm + square * square, model->masking);
+    const float *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2], *restrict d = rows[3];
+    for (size_t i = 0; i < count; i++)
+        sums[i] = sqrtf(fabsf(a[i])) + sqrtf(fabsf(b[i])) + sqrtf(fabsf(c[i])) + sqrtf(fabsf(d[i]));
 }
 
-/* The light of the core's blocks goes to the first plane's thresholds; they are replaced by the thresholds of
- * luma at last. */
-static void light_store(const struct visibility *visibility, const struct work *work, unsigned level)
+/* The means of blocks, from the sums of their columns. */
+ENGINE_CLONES static void blocks_mean(const float *restrict sums, size_t blocks, float *restrict means)
 {
-    const struct visibility_map *map = &visibility->thresholds[level][0];
-    const struct blocks core = blocks_of(&work->tile, visibility_block << level);
-    const size_t width = tile_width(&work->tile, level);
-    const float *low = work->low + (work->tile.core_y >> level) * width + (work->tile.core_x >> level);
-    for (unsigned y = 0; y < core.rows; y++)
-        for (unsigned x = 0; x < core.columns; x++)
-            map->values[(size_t)(core.y + y) * map->columns + core.x + x] =
-                adapted(visibility->model, block_luma(low + (y * width + x) * visibility_block, width));
+    for (size_t i = 0; i < blocks; i++)
+        means[i] = (sums[4 * i] + sums[4 * i + 1] + sums[4 * i + 2] + sums[4 * i + 3]) *
+                   (1.f / (visibility_block * visibility_block));
 }
 
-static void thresholds_store(const struct visibility *visibility, const struct work *work, unsigned plane,
-                             unsigned level)
+static float *map_row(const struct visibility_map *map, unsigned y)
 {
-    const struct visibility_model *model = visibility->model;
-    const struct visibility_map *map = &visibility->thresholds[level][plane];
-    const float *light = visibility->thresholds[level][0].values;
-    const struct blocks core = blocks_of(&work->tile, visibility_block << level);
-    const size_t width = tile_width(&work->tile, level);
-    const float *band =
-        work->bands[plane][level] + (work->tile.core_y >> level) * width + (work->tile.core_x >> level);
-    for (unsigned y = 0; y < core.rows; y++) {
-        for (unsigned x = 0; x < core.columns; x++) {
-            const size_t at = (size_t)(core.y + y) * map->columns + core.x + x;
-            const float limit = model->thresholds[level][plane] * light[at];
-            const float root = block_roots(band + (y * width + x) * visibility_block, width);
-            map->values[at] = limit * masked(model, root * root / limit);
+    return map->values + (size_t)y * map->columns;
+}
+
+/*
+ * Thresholds follow from blocks of four rows of the picture's bands.  What remains below all bands has one
+ * for each sample, and is masked by nothing.
+ */
+static void thresholds_ready(struct run *run, unsigned at, unsigned y)
+{
+    const struct level *level = &run->step.levels[at];
+    const struct net_model *model = run->visibility->model;
+    const bool is_band = at < model_levels;
+    const unsigned block = is_band ? visibility_block : 1, blocks = level->width / block;
+    float *lights = run->line[1], *roots = run->line[2];
+    if (is_band && y % block == 0)
+        memset(level->sums, 0, level->width * sizeof *level->sums);
+    if (is_band)
+        row_added(level->sums, run->low, level->width);
+    if ((y + 1) % block != 0)
+        return;
+    if (is_band)
+        blocks_mean(level->sums, blocks, lights);
+    else
+        memcpy(lights, level_row(level, 0, y), blocks * sizeof *lights);
+    row_adapted(model, lights, blocks);
+    for (unsigned plane = 0; plane < model_planes; plane++) {
+        const float *rows[visibility_block];
+        float *limits = map_row(&run->visibility->thresholds[at][plane], y / block);
+        for (unsigned x = 0; x < blocks; x++)
+            limits[x] = model->thresholds[at][plane] * lights[x];
+        for (unsigned i = 0; i < visibility_block; i++)
+            rows[i] = level_row(level, plane, y - i);
+        if (is_band) {
+            rows_roots(rows, level->width, level->most);
+            blocks_mean(level->most, blocks, roots);
+            row_masked(model, roots, blocks, limits);
         }
     }
 }
 
-/* What remains below all bands is masked by nothing. */
-static void remainder_store(const struct visibility *visibility, const struct work *work)
+/* The sum of the sizes of two rows, in lanes that the compiler keeps in a vector. */
+ENGINE_CLONES static double rows_size(const float *one, const float *other, size_t count)
 {
-    enum { level = model_levels };
-    const struct blocks core = blocks_of(&work->tile, 1 << level);
-    const size_t width = tile_width(&work->tile, level);
-    const float *luma =
-        work->bands[0][level] + (work->tile.core_y >> level) * width + (work->tile.core_x >> level);
-    for (unsigned y = 0; y < core.rows; y++) {
-        for (unsigned x = 0; x < core.columns; x++) {
-            const float light = adapted(visibility->model, luma[y * width + x]);
-            for (unsigned plane = 0; plane < model_planes; plane++) {
-                const struct visibility_map *map = &visibility->thresholds[level][plane];
-                map->values[(size_t)(core.y + y) * map->columns + core.x + x] =
-                    visibility->model->thresholds[level][plane] * light;
-            }
-        }
-    }
+    enum { lanes = 8 };
+    float sums[lanes] = {0};
+    double sum = 0;
+    for (size_t i = 0; i < count; i += lanes)
+        for (unsigned k = 0; k < lanes; k++)
+            sums[k] += fabsf(one[i + k]) + fabsf(other[i + k]);
+    for (unsigned k = 0; k < lanes; k++)
+        sum += (double)sums[k];
+    return sum;
 }
 
-static void colors_add(struct work *work)
-{
-    const struct tile *tile = &work->tile;
-    for (unsigned plane = 1; plane < model_planes; plane++) {
-        for (unsigned y = 0; y < tile->core_height; y++) {
-            const float *row =
-                work->bands[plane][0] + (size_t)(tile->core_y + y) * tile->width + tile->core_x;
-            double sum = 0;
-            for (unsigned x = 0; x < tile->core_width; x++)
-                sum += (double)fabsf(row[x]);
-            work->colors += sum;
-        }
-    }
-}
-
-static void tile_thresholds(const struct visibility *visibility, struct work *work,
-                            const struct canvas *canvas)
-{
-    for (unsigned y = 0; y < work->tile.height; y++) {
-        canvas_pixels(canvas, work->tile.y + y, work->tile.x, work->tile.width, work->line[1]);
-        row_split(work, y, work->line[1]);
-    }
-    colors_add(work);
-    for (unsigned level = 0; level < model_levels; level++) {
-        band_split(work, 0, level);
-        light_store(visibility, work, level);
-        for (unsigned plane = 1; plane < model_planes; plane++) {
-            band_split(work, plane, level);
-            thresholds_store(visibility, work, plane, level);
-        }
-        thresholds_store(visibility, work, 0, level);
-    }
-    remainder_store(visibility, work);
-}
-
-/* Each threshold becomes the harmonic mean of 3x3: next to smooth blocks an edge does not mask. */
+/* Each threshold becomes the harmonic mean of 3x3: next to smooth blocks an edge does not mask.  The map has
+ * their reciprocals before.  lines: scratch of two rows. */
 static void map_smooth(const struct visibility_map *map, float *lines)
 {
     const unsigned columns = map->columns;
-    float *before = lines, *here = lines + columns, *after = lines + 2 * columns, *sums = lines + 3 * columns;
-    for (unsigned x = 0; x < columns; x++)
-        before[x] = here[x] = 1 / map->values[x];
+    float *before = lines, *sums = lines + columns;
+    memcpy(before, map->values, columns * sizeof *before);
     for (unsigned y = 0; y < map->rows; y++) {
-        float *row = map->values + (size_t)y * columns, *next = y + 1 < map->rows ? row + columns : row;
-        for (unsigned x = 0; x < columns; x++) {
-            after[x] = 1 / next[x];
-            sums[x] = before[x] + here[x] + after[x];
-        }
+        float *row = map_row(map, y), *next = map_row(map, row_clamped((int)y + 1, map->rows));
+        for (unsigned x = 0; x < columns; x++)
+            sums[x] = before[x] + row[x] + next[x];
+        memcpy(before, row, columns * sizeof *before);
         for (unsigned x = 0; x < columns; x++)
             row[x] = 9 / (sums[x > 0 ? x - 1 : 0] + sums[x] + sums[x + 1 < columns ? x + 1 : x]);
-        float *old = before;
-        before = here;
-        here = after;
-        after = old;
     }
 }
 
@@ -373,45 +398,35 @@ static size_t maps_lay(struct visibility *visibility)
     return size;
 }
 
-static unsigned tile_side(unsigned usual, unsigned side)
-{
-    return side < usual ? side : usual;
-}
-
 static enum iw_error thresholds_fill(struct visibility *visibility, const struct canvas *canvas)
 {
-    struct work work;
-    const size_t columns = visibility->thresholds[0][0].columns;
-    float *lines = malloc(4 * columns * sizeof *lines);
-    enum iw_error error = lines != NULL ? work_init(&work, visibility) : IW_NO_MEMORY;
-    if (error != IW_OK) {
-        free(lines);
+    struct run run;
+    double colors = 0;
+    enum iw_error error = run_init(&run, visibility, model_planes);
+    if (error != IW_OK)
         return error;
+    const struct level *level = &run.step.levels[0];
+    run.step.ready = thresholds_ready;
+    for (unsigned y = 0; y < visibility->height_px; y++) {
+        canvas_pixels(canvas, y, 0, visibility->width_px, run.line[0]);
+        pixels_put(&run.step, y, run.line[0]);
+        colors += rows_size(level_row(level, 1, y), level_row(level, 2, y), level->width);
+        pyramid_add(&run, &run.step, 0);
     }
-    for (unsigned y = 0; y < visibility->height_px; y += visibility->tile_rows) {
-        for (unsigned x = 0; x < visibility->width_px; x += visibility->tile_columns) {
-            tile_set(visibility, &work.tile, x, y);
-            tile_thresholds(visibility, &work, canvas);
-        }
-    }
-    for (unsigned level = 0; level < model_levels; level++)
+    for (unsigned at = 0; at < model_levels; at++)
         for (unsigned plane = 0; plane < model_planes; plane++)
-            map_smooth(&visibility->thresholds[level][plane], lines);
+            map_smooth(&visibility->thresholds[at][plane], run.memory);
     const double samples = 2.0 * visibility->width_px * visibility->height_px;
-    visibility->planes = work.colors / samples >= (double)coloured ? model_planes : 1;
-    free(work.memory);
-    free(lines);
+    visibility->planes = colors / samples >= (double)coloured ? model_planes : 1;
+    free(run.memory);
     return IW_OK;
 }
 
-enum iw_error visibility_init(struct visibility *visibility, const struct visibility_model *model,
+enum iw_error visibility_init(struct visibility *visibility, const struct net_model *model,
                               const struct canvas *canvas)
 {
-    *visibility = (struct visibility){.model = model,
-                                      .width_px = canvas->width_px,
-                                      .height_px = canvas->height_px,
-                                      .tile_columns = tile_side(tile_columns_usual, canvas->width_px),
-                                      .tile_rows = tile_side(tile_rows_usual, canvas->height_px)};
+    *visibility =
+        (struct visibility){.model = model, .width_px = canvas->width_px, .height_px = canvas->height_px};
     visibility->memory = malloc(maps_lay(visibility) * sizeof *visibility->memory);
     if (visibility->memory == NULL)
         return IW_NO_MEMORY;
@@ -428,6 +443,8 @@ void visibility_fini(struct visibility *visibility)
     visibility->memory = NULL;
 }
 
+/* ---- rows of maps */
+
 ENGINE_CLONES static void row_between(const float *restrict upper, const float *restrict lower, float share,
                                       size_t count, float *restrict values)
 {
@@ -435,65 +452,45 @@ ENGINE_CLONES static void row_between(const float *restrict upper, const float *
         values[i] = upper[i] * (1 - share) + lower[i] * share;
 }
 
-/* values: from one before the first. */
-ENGINE_CLONES static void row_enlarged4(const float *restrict values, size_t count, float *restrict wide)
+/* values: from one before the first.  The compiler knows the factor. */
+static inline void values_enlarge(const float *restrict values, const unsigned factor, size_t count,
+                                  float *restrict wide)
 {
     for (size_t i = 0; i < count; i++) {
-        const float before = values[i], here = values[i + 1], after = values[i + 2];
-        wide[4 * i] = .375f * before + .625f * here;
-        wide[4 * i + 1] = .125f * before + .875f * here;
-        wide[4 * i + 2] = .875f * here + .125f * after;
-        wide[4 * i + 3] = .625f * here + .375f * after;
-    }
-}
-
-static void row_enlarged(const float *values, unsigned factor, size_t count, float *wide)
-{
-    for (size_t i = 0; i < count; i++, wide += factor) {
-        for (unsigned k = 0; k < factor; k++) {
-            const float place = ((float)k + .5f) / (float)factor - .5f;
-            const float beside = place < 0 ? values[i] : values[i + 2], share = fabsf(place);
-            wide[k] = (1 - share) * values[i + 1] + share * beside;
+        for (unsigned k = 0; k < factor / 2; k++) {
+            const float share = .5f - ((float)k + .5f) / (float)factor;
+            wide[factor * i + k] = share * values[i] + (1 - share) * values[i + 1];
+            wide[factor * i + factor - 1 - k] = (1 - share) * values[i + 1] + share * values[i + 2];
         }
     }
 }
 
-void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, unsigned x, unsigned count,
-                    float *values)
+ENGINE_CLONES static void row_enlarged(const float *values, unsigned factor, size_t count, float *wide)
 {
-    enum { run = 64 };
-    const float place = ((float)y + .5f) / (float)factor - .5f;
-    const int row = (int)floorf(place);
-    const float *upper = map->values + (size_t)row_clamped(row, map->rows) * map->columns,
-                *lower = map->values + (size_t)row_clamped(row + 1, map->rows) * map->columns;
-    for (unsigned first = x / factor, end = (x + count) / factor; first < end; first += run) {
-        float line[run + 2];
-        const unsigned here = end - first < run ? end - first : run;
-        const unsigned left = first > 0 ? 1 : 0, right = first + here < map->columns ? 1 : 0;
-        row_between(upper + first - left, lower + first - left, place - (float)row, here + left + right,
-                    line + 1 - left);
-        if (left == 0)
-            line[0] = line[1];
-        if (right == 0)
-            line[here + 1] = line[here];
-        if (factor == 4)
-            row_enlarged4(line, here, values);
-        else
-            row_enlarged(line, factor, here, values);
-        values += (size_t)here * factor;
-    }
+    if (factor == visibility_block)
+        values_enlarge(values, visibility_block, count, wide);
+    else
+        values_enlarge(values, visibility_cell_px, count, wide);
 }
 
-/* The thresholds of a row of a tile's band. */
-static void tile_thresholds_row(const struct visibility *visibility, const struct tile *tile, unsigned plane,
-                                unsigned level, unsigned y, float *values)
+void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line, float *values)
 {
-    const struct visibility_map *map = &visibility->thresholds[level][plane];
-    const unsigned row = (tile->y >> level) + y, first = tile->x >> level, count = tile_width(tile, level);
-    if (level < model_levels)
-        visibility_row(map, visibility_block, row, first, count, values);
-    else
-        memcpy(values, map->values + (size_t)row * map->columns + first, count * sizeof *values);
+    const unsigned columns = map->columns, at = y + factor / 2; /* from the middle of the row above */
+    const float *upper = map_row(map, row_clamped((int)(at / factor) - 1, map->rows)),
+                *lower = map_row(map, row_clamped((int)(at / factor), map->rows));
+    row_between(upper, lower, ((float)(at % factor) + .5f) / (float)factor, columns, line + 1);
+    row_extend(line + 1, columns, 1);
+    row_enlarged(line, factor, columns, values);
+}
+
+/* The thresholds of a row of a band. */
+static const float *thresholds_row(const struct run *run, unsigned plane, unsigned at, unsigned y)
+{
+    const struct visibility_map *map = &run->visibility->thresholds[at][plane];
+    if (at == model_levels)
+        return map_row(map, y);
+    visibility_row(map, visibility_block, y, run->line[2], run->line[1]);
+    return run->line[1];
 }
 
 /* ---- the step */
@@ -519,26 +516,45 @@ ENGINE_CLONES static void row_doubled_add(const float *restrict upper, const flo
     values[2 * count - 1] += last;
 }
 
-/* The bands become the step, from the coarsest to the finest. */
-static void tile_step(const struct visibility *visibility, struct work *work, unsigned plane)
+/* A finished row of the step is put out, and seen by the other pyramid.  Planes of a picture without colour
+ * stay 0. */
+static void step_finish(struct run *run, unsigned y)
 {
-    const struct tile *tile = &work->tile;
-    for (unsigned level = 0; level < model_levels; level++)
-        band_split(work, plane, level);
-    for (int level = model_levels - 1; level >= 0; level--) {
-        const unsigned width = tile_width(tile, (unsigned)level), height = tile_height(tile, (unsigned)level);
-        for (unsigned y = 0; y < height; y++) {
-            float *row = work->bands[plane][level] + (size_t)y * width;
-            tile_thresholds_row(visibility, tile, plane, (unsigned)level, y, work->line[0]);
-            row_stepped(row, work->line[0], visibility->model->shares[level][plane], width);
-            if (level == model_levels - 1)
-                continue;
-            const float *coarse = work->bands[plane][level + 1];
-            const unsigned half = width / 2, upper = y / 2, lower = (y + 1) / 2;
-            row_doubled_add(coarse + (size_t)upper * half,
-                            coarse + (size_t)(lower < height / 2 ? lower : upper) * half, half, row);
-        }
+    const struct level *from = &run->first.levels[0], *to = &run->step.levels[0];
+    for (unsigned plane = 0; plane < run->first.planes; plane++)
+        memcpy(level_row(to, plane, y), level_row(from, plane, y), from->width * sizeof(float));
+    row_rgb(level_row(to, 0, y), level_row(to, 1, y), level_row(to, 2, y), from->width, run->line[0]);
+    run->ends->put(run->ends->data, y, run->line[0]);
+    pyramid_add(run, &run->step, 0);
+}
+
+/* A row of a band becomes the step's; then the rows of the finer level that waited for it do. */
+static void step_row(struct run *run, unsigned at, unsigned y)
+{
+    const struct level *level = &run->first.levels[at], *coarse = level + 1;
+    assert(level->added <= y + level->kept);
+    for (unsigned plane = 0; plane < run->first.planes; plane++) {
+        float *row = level_row(level, plane, y);
+        row_stepped(row, thresholds_row(run, plane, at, y), run->visibility->model->shares[at][plane],
+                    level->width);
+        if (at + 1 < model_levels)
+            row_doubled_add(level_row(coarse, plane, y / 2),
+                            level_row(coarse, plane, row_clamped((int)(y + 1) / 2, coarse->height)),
+                            coarse->width, row);
     }
+    if (at == 0) {
+        step_finish(run, y);
+        return;
+    }
+    const unsigned end = y + 1 < level->height ? 2 * y + 1 : 2 * y + 2;
+    for (unsigned fine = y > 0 ? 2 * y - 1 : 0; fine < end; fine++)
+        step_row(run, at - 1, fine);
+}
+
+static void gradient_ready(struct run *run, unsigned at, unsigned y)
+{
+    if (at == model_levels - 1)
+        step_row(run, at, y);
 }
 
 /* ---- the visibility of the step */
@@ -549,185 +565,130 @@ ENGINE_CLONES static void row_divided(float *restrict values, const float *restr
         values[i] /= limits[i];
 }
 
-ENGINE_CLONES static void powers_add(float *restrict powers, const float *restrict values, float factor,
-                                     size_t count)
+ENGINE_CLONES static void powers_add(float *restrict powers, const float *restrict values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const float value = values[i] * factor, square = value * value;
+        const float square = values[i] * values[i];
         powers[i] += square * square;
     }
 }
 
-/* The powers of the means along a line whose samples are step apart. */
-ENGINE_CLONES static void line_powers_add(float *restrict powers, const float *const rows[line_samples],
-                                          int step, float factor, size_t count)
+/*
+ * Adds the fourth powers of the means along a line through nine rows, whose samples are step columns apart.
+ * The compiler knows the step.
+ */
+static inline void line_add(float *powers, const float *const rows[line_samples], const long step,
+                            float factor, size_t count)
+{
+    const float *const r[line_samples] = {
+        rows[0] - 4 * step, rows[1] - 3 * step, rows[2] - 2 * step, rows[3] - step,    rows[4],
+        rows[5] + step,     rows[6] + 2 * step, rows[7] + 3 * step, rows[8] + 4 * step};
+#pragma GCC ivdep
+    for (size_t i = 0; i < count; i++) {
+        const float sum =
+            r[0][i] + r[1][i] + r[2][i] + r[3][i] + r[4][i] + r[5][i] + r[6][i] + r[7][i] + r[8][i];
+        const float square = sum * sum * (factor * factor);
+        powers[i] += square * square;
+    }
+}
+
+/* The lines of four directions through the middle of nine rows. */
+ENGINE_CLONES static void lines_add(float *powers, const float *const rows[line_samples], float factor,
+                                    size_t count)
+{
+    const float *const along[line_samples] = {rows[4], rows[4], rows[4], rows[4], rows[4],
+                                              rows[4], rows[4], rows[4], rows[4]};
+    line_add(powers, along, 1, factor, count);
+    for (long step = -1; step <= 1; step++)
+        line_add(powers, rows, step, factor, count);
+}
+
+ENGINE_CLONES static void powers_gather(const float *restrict powers, size_t count, float *restrict sums,
+                                        float *restrict most)
 {
     for (size_t i = 0; i < count; i++) {
-        float sum = 0;
+        sums[i] += powers[i];
+        most[i] = powers[i] > most[i] ? powers[i] : most[i];
+    }
+}
+
+/* Adds a level to a row of cells: their mean power and their largest, from sums and maxima of rows of powers.
+ */
+static void cells_add(const struct visibility *visibility, const struct level *level, unsigned at,
+                      unsigned row)
+{
+    const unsigned cell = at < cell_level ? visibility_cell_px >> at : 1;
+    float *means = map_row(&visibility->means, row), *peaks = map_row(&visibility->peaks, row);
+    for (unsigned i = 0; i < visibility->means.columns; i++) {
+        const unsigned first = i * visibility_cell_px >> at;
+        float sum = 0, most = 0;
+        for (unsigned x = first; x < first + cell; x++) {
+            sum += level->sums[x];
+            most = level->most[x] > most ? level->most[x] : most;
+        }
+        means[i] += sum / (float)(cell * cell);
+        peaks[i] += most;
+    }
+}
+
+/* Adds the powers of a row of responses to the cells.  A sample of the coarsest level has 2x2 cells. */
+static void powers_row(struct run *run, unsigned at, unsigned y)
+{
+    const struct level *level = &run->step.levels[at];
+    float *powers = run->line[1];
+    memset(powers, 0, level->width * sizeof *powers);
+    for (unsigned plane = 0; plane < run->step.planes; plane++)
+        powers_add(powers, level_row(level, plane, y), level->width);
+    if (at < line_levels) {
+        const float *rows[line_samples];
         for (int k = 0; k < line_samples; k++)
-            sum += rows[k][(int)i + (k - line_reach) * step];
-        sum *= factor / line_samples;
-        powers[i] += sum * sum * sum * sum;
+            rows[k] = level_row(level, 0, row_clamped((int)y + k - line_reach, level->height));
+        lines_add(powers, rows, run->visibility->model->line / line_samples, level->width);
     }
+    if ((y << at) % visibility_cell_px == 0) {
+        memset(level->sums, 0, level->width * sizeof *level->sums);
+        memset(level->most, 0, level->width * sizeof *level->most);
+    }
+    powers_gather(powers, level->width, level->sums, level->most);
+    for (unsigned row = (y << at) / visibility_cell_px; row < ((y + 1) << at) / visibility_cell_px; row++)
+        cells_add(run->visibility, level, at, row);
 }
 
-/* Luma responses of a band go to the padded plane. */
-static void lines_prepare(struct work *work, unsigned level)
+/* Bands become responses.  Lines also need the rows below. */
+static void response_ready(struct run *run, unsigned at, unsigned y)
 {
-    const unsigned width = tile_width(&work->tile, level), height = tile_height(&work->tile, level);
-    const size_t stride = width + 2 * line_reach;
-    for (unsigned y = 0; y < height; y++) {
-        float *row = work->padded + y * stride + line_reach;
-        memcpy(row, work->bands[0][level] + (size_t)y * width, width * sizeof *row);
-        row_extend(row, width, line_reach);
-    }
-}
-
-/* Adds the powers of the lines of four directions to a row of the core. */
-static void lines_add(const struct work *work, unsigned level, unsigned y, float factor, float *powers)
-{
-    const unsigned width = tile_width(&work->tile, level), height = tile_height(&work->tile, level);
-    const size_t stride = width + 2 * line_reach, first = line_reach + (work->tile.core_x >> level);
-    const unsigned count = work->tile.core_width >> level;
-    const float *down[line_samples], *along[line_samples];
-    for (int k = 0; k < line_samples; k++) {
-        down[k] = work->padded + row_clamped((int)y + k - line_reach, height) * stride + first;
-        along[k] = work->padded + y * stride + first;
-    }
-    line_powers_add(powers, along, 1, factor, count);
-    line_powers_add(powers, down, 0, factor, count);
-    line_powers_add(powers, down, 1, factor, count);
-    line_powers_add(powers, down, -1, factor, count);
-}
-
-/* Adds the mean power of each cell, and its largest. */
-static void cells_add(const float *powers, unsigned cell, unsigned cells, float *means, float *peaks)
-{
-    for (unsigned i = 0; i < cells; i++) {
-        for (unsigned x = 0; x < cell; x++) {
-            const float power = powers[i * cell + x];
-            means[i] += power / (float)(cell * cell);
-            peaks[i] = power > peaks[i] ? power : peaks[i];
-        }
-    }
-}
-
-/* The coarsest level has one sample for 2x2 cells. */
-static void cells_add_wide(const float *powers, unsigned cells, float *means, float *peaks)
-{
-    for (unsigned i = 0; i < cells; i++) {
-        means[i] += powers[i / 2];
-        peaks[i] = powers[i / 2];
-    }
-}
-
-/* The powers of a row of the core in all planes. */
-static void powers_row(const struct visibility *visibility, struct work *work, unsigned level, unsigned y,
-                       float *powers)
-{
-    const struct tile *tile = &work->tile;
-    const unsigned width = tile_width(tile, level), count = tile->core_width >> level;
-    memset(powers, 0, count * sizeof *powers);
-    for (unsigned plane = 0; plane < visibility->planes; plane++)
-        powers_add(powers, work->bands[plane][level] + (size_t)y * width + (tile->core_x >> level), 1, count);
-    if (level < line_levels)
-        lines_add(work, level, y, visibility->model->line, powers);
-}
-
-/* Adds a level to the cells of the core: the means, and the largest power of each cell. */
-static void level_add(const struct visibility *visibility, struct work *work, unsigned level)
-{
-    const struct tile *tile = &work->tile;
-    const struct blocks core = blocks_of(tile, visibility_cell_px);
-    const unsigned cell = visibility_cell_px >> level, columns = visibility->means.columns;
-    float *powers = work->line[1], *most = work->line[2];
-    for (unsigned row = 0; row < core.rows; row++) {
-        const size_t at = (size_t)(core.y + row) * columns + core.x;
-        float *means = visibility->means.values + at, *peaks = visibility->peaks.values + at;
-        memset(most, 0, core.columns * sizeof *most);
-        for (unsigned y = 0; y < (cell > 0 ? cell : 1); y++) {
-            const unsigned sample = cell > 0 ? row * cell + y : row / 2;
-            powers_row(visibility, work, level, (tile->core_y >> level) + sample, powers);
-            if (cell > 0)
-                cells_add(powers, cell, core.columns, means, most);
-            else
-                cells_add_wide(powers, core.columns, means, most);
-        }
-        for (unsigned i = 0; i < core.columns; i++)
-            peaks[i] += most[i];
-    }
-}
-
-static void tile_visibility(const struct visibility *visibility, struct work *work)
-{
-    for (unsigned level = 0; level < visibility_levels; level++) {
-        const unsigned width = tile_width(&work->tile, level), height = tile_height(&work->tile, level);
-        for (unsigned plane = 0; plane < visibility->planes; plane++) {
-            if (level < model_levels)
-                band_split(work, plane, level);
-            for (unsigned y = 0; y < height; y++) {
-                tile_thresholds_row(visibility, &work->tile, plane, level, y, work->line[0]);
-                row_divided(work->bands[plane][level] + (size_t)y * width, work->line[0], width);
-            }
-        }
-        if (level < line_levels)
-            lines_prepare(work, level);
-        level_add(visibility, work, level);
-    }
-}
-
-static void tile_write(const struct work *work, const struct visibility_ends *ends)
-{
-    const struct tile *tile = &work->tile;
-    for (unsigned y = 0; y < tile->core_height; y++) {
-        const size_t at = (size_t)(tile->core_y + y) * tile->width + tile->core_x;
-        row_rgb(work->bands[0][0] + at, work->bands[1][0] + at, work->bands[2][0] + at, tile->core_width,
-                work->line[1]);
-        ends->put(ends->data, tile->y + tile->core_y + y, tile->x + tile->core_x, tile->core_width,
-                  work->line[1]);
-    }
-}
-
-static void tile_run(const struct visibility *visibility, struct work *work,
-                     const struct visibility_ends *ends)
-{
-    const struct tile *tile = &work->tile;
-    for (unsigned y = 0; y < tile->height; y++) {
-        ends->get(ends->data, tile->y + y, tile->x, tile->width, work->line[1]);
-        row_split(work, y, work->line[1]);
-    }
-    for (unsigned plane = 0; ends->put != NULL && plane < visibility->planes; plane++)
-        tile_step(visibility, work, plane);
-    for (unsigned plane = visibility->planes; plane < model_planes; plane++)
-        memset(work->bands[plane][0], 0, (size_t)tile->width * tile->height * sizeof(float));
-    if (ends->put != NULL)
-        tile_write(work, ends);
-    tile_visibility(visibility, work);
+    const struct level *level = &run->step.levels[at];
+    for (unsigned plane = 0; plane < run->step.planes; plane++)
+        row_divided(level_row(level, plane, y), thresholds_row(run, plane, at, y), level->width);
+    row_extend(level_row(level, 0, y), level->width, line_reach);
+    const unsigned reach = at < line_levels ? line_reach : 0;
+    const unsigned end = y + 1 < level->height ? y + 1 : level->height + reach;
+    for (unsigned row = y; row < end; row++)
+        if (row >= reach)
+            powers_row(run, at, row - reach);
 }
 
 enum iw_error visibility_step(struct visibility *visibility, const struct visibility_ends *ends)
 {
-    struct work work;
+    struct run run;
     const size_t cells = (size_t)visibility->means.columns * visibility->means.rows;
-    enum iw_error error = work_init(&work, visibility);
+    enum iw_error error = run_init(&run, visibility, visibility->planes);
     if (error != IW_OK)
         return error;
+    run.ends = ends;
+    run.first.ready = gradient_ready;
+    run.step.ready = response_ready;
     memset(visibility->means.values, 0, cells * sizeof(float));
     memset(visibility->peaks.values, 0, cells * sizeof(float));
-    for (unsigned y = 0; y < visibility->height_px; y += visibility->tile_rows) {
-        for (unsigned x = 0; x < visibility->width_px; x += visibility->tile_columns) {
-            tile_set(visibility, &work.tile, x, y);
-            tile_run(visibility, &work, ends);
-        }
-        if (ends->put != NULL)
-            ends->release(ends->data, y);
+    struct pyramid *pyramid = ends->put != NULL ? &run.first : &run.step;
+    for (unsigned y = 0; y < visibility->height_px; y++) {
+        ends->get(ends->data, y, run.line[0]);
+        pixels_put(pyramid, y, run.line[0]);
+        pyramid_add(&run, pyramid, 0);
     }
-    if (ends->put != NULL)
-        ends->release(ends->data, visibility->height_px);
-    free(work.memory);
+    free(run.memory);
     return IW_OK;
 }
-
 /* ---- even visibility */
 
 /* A mean over a window of cells; edges repeat.  step: distance of neighbours. */

@@ -4,8 +4,8 @@
  * adaptation: Watson 1993.  Masking: Legge, Foley 1980; Daly 1993.  Pooling with exponent 4: Quick 1974.  The
  * bands are those of a Laplacian pyramid: Burt, Adelson 1983.
  *
- * Pictures are processed in tiles with enough surroundings; the tiles do not change a bit of the result.
- * Planes are luma, blue and red difference (BT.601).  A picture without colour has luma only.
+ * Pictures are processed row by row; each level of a pyramid keeps its last rows.  Planes are luma, blue and
+ * red difference (BT.601).  A picture without colour has luma only.
  */
 #ifndef ENGINE_PROTECT_PROTECT_VISIBILITY_H
 #define ENGINE_PROTECT_PROTECT_VISIBILITY_H
@@ -28,29 +28,28 @@ struct visibility_map {
 };
 
 struct visibility {
-    const struct visibility_model *model; /* borrowed */
-    unsigned width_px, height_px;         /* padded to the grid */
-    unsigned planes;                      /* 1 or 3 */
+    const struct net_model *model; /* borrowed */
+    unsigned width_px, height_px;  /* padded to the grid */
+    unsigned planes;               /* 1 or 3 */
     /* Thresholds of blocks of a band.  The last level has one for each of its samples. */
     struct visibility_map thresholds[visibility_levels][model_planes];
     struct visibility_map means, peaks; /* of cells, filled by visibility_step: mean and largest power */
     float *memory;
-    unsigned tile_columns, tile_rows; /* largest tile, multiples of the grid; affects the speed only */
 };
 
 /* Computes the thresholds of a picture.  NO_MEMORY.  Freed by visibility_fini. */
-enum iw_error visibility_init(struct visibility *visibility, const struct visibility_model *model,
+enum iw_error visibility_init(struct visibility *visibility, const struct net_model *model,
                               const struct canvas *canvas) IW_MUST_USE;
 void visibility_fini(struct visibility *visibility);
 
 /*
- * Where visibility_step gets the gradient and puts the step: rows of RGB, count pixels from x, y.  Both
- * may change the values.  Without put it reads a perturbation and fills only means and peaks.
+ * Where visibility_step gets the gradient and puts the step: whole rows of RGB, from the top.  Both may
+ * change the values.  A row is put after it was got.  Without put the run reads a perturbation and fills only
+ * means and peaks.
  */
 struct visibility_ends {
-    void (*get)(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values);
-    void (*put)(void *data, unsigned y_px, unsigned x_px, unsigned count, float *values); /* or NULL */
-    void (*release)(void *data, unsigned y_px); /* rows above y_px are not read again; NULL without put */
+    void (*get)(void *data, unsigned y_px, float *values);
+    void (*put)(void *data, unsigned y_px, float *values); /* or NULL */
     void *data;
 };
 
@@ -70,9 +69,9 @@ double visibility_total(const struct visibility *visibility);
  */
 double visibility_even(struct visibility *visibility);
 
-/* A row of a map enlarged by a factor of at most 8, bilinear: count values from x; x and count are multiples
- * of the factor. */
-void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, unsigned x, unsigned count,
+/* A whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear.  line: scratch for two
+ * more values than the map has columns. */
+void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line,
                     float *values);
 
 #endif

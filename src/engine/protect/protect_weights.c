@@ -5,92 +5,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The file: a header, the table of the layers, the numbers, the layers as halves, and a digest. */
 enum {
     file_version = 10,
-    file_header_bytes = 20,
-    file_entry_bytes = 32,
-    file_layers = net_drawer_count * net_layer_count,
-    file_digest_bytes = 32,
-    file_name_bytes = 16,
-    file_slopes = 5, /* of one drawer */
+    header_bytes = 20,
+    entry_bytes = 32,
+    name_bytes = 16,
+    digest_bytes = 32,
+    layer_count = net_drawer_count * net_layer_count,
+    table_bytes = layer_count * entry_bytes,
+    number_count = sizeof(struct net_model) / sizeof(float),
+    numbers_bytes = number_count * sizeof(float),
+    first_divisor = offsetof(struct net_model, thresholds) / sizeof(float),
     taps_max = 9,
     raw_values = 12 /* of the last layer, in the framework's layout */
 };
 
-_Static_assert((int)net_down2_channels <= (int)conv_channels_max &&
-                   (int)net_look2_channels <= (int)conv_channels_max &&
-                   (int)net_down4_channels <= (int)conv_channels_max &&
-                   (int)net_look4_channels <= (int)conv_channels_max &&
-                   (int)net_down8_channels <= (int)conv_channels_max &&
-                   (int)net_answer_channels <= (int)conv_channels_max,
-               "the kernels have room for every 3x3 convolution");
-
-/* The 32-bit numbers of the file before the layers. */
-enum file_number {
-    NUMBER_SLOPES, /* of the gates of the coarse drawer, then of the fine one */
-    NUMBER_CHANGE_GAINS = NUMBER_SLOPES + net_drawer_count * file_slopes, /* of both drawers */
-    NUMBER_COARSE_GAINS = NUMBER_CHANGE_GAINS + net_drawer_count,
-    NUMBER_SHARES = NUMBER_COARSE_GAINS + 2,
-    NUMBER_SHOWN = NUMBER_SHARES + model_levels * model_planes,
-    NUMBER_THRESHOLDS,
-    NUMBER_MASKING = NUMBER_THRESHOLDS + (model_levels + 1) * model_planes,
-    NUMBER_BUDGETS = NUMBER_MASKING + 6,
-    NUMBER_SLACK = NUMBER_BUDGETS + protect_strength_count,
-    file_numbers
-};
+_Static_assert(number_count == 2 * 5 + 2 + 2 + 12 + 1 + 15 + 6 + 3 + 1, "the model is the file's numbers");
+_Static_assert((int)net_down8_channels <= (int)conv_channels_max, "kernels have room for the widest layer");
 
 static const char file_magic[8] = {'I', 'W', 'P', 'R', 'O', 'T', 'E', 'C'};
-
-struct layer_shape {
-    const char *name;
-    enum conv_shape shape;
-    uint16_t inputs, outputs;
-    int slope; /* index of its gate's slope in the file; -1: no gate */
-};
 
 /* The prefixes of the names of a drawer's layers, in the order of the file. */
 static const char *const drawers[net_drawer_count] = {[DRAWER_COARSE] = "coarse.", [DRAWER_FINE] = "fine."};
 
-/* The layers of a drawer in the order of the file.  Outputs of CONV_UP are those of one of the four
- * places. */
-static const struct layer_shape shapes[net_layer_count] = {
-    [LAYER_DOWN2] = {"down2", CONV_DOWN, net_color_channels, net_down2_channels, 0},
-    [LAYER_LOOK2] = {"look2", CONV_3X3, net_down2_channels, net_look2_channels, 1},
-    [LAYER_DOWN4] = {"down4", CONV_DOWN, net_look2_channels, net_down4_channels, 2},
-    [LAYER_LOOK4] = {"look4", CONV_3X3, net_down4_channels, net_look4_channels, 3},
-    [LAYER_DOWN8] = {"down8", CONV_DOWN, net_look4_channels, net_down8_channels, 4},
-    [LAYER_ANSWER8] = {"answer8", CONV_3X3, net_down8_channels, net_answer_channels, -1},
-    [LAYER_SEED8] = {"seed8", CONV_3X3, net_answer_channels, net_down8_channels, -1},
-    [LAYER_UP4] = {"up4", CONV_UP, net_down8_channels, net_look4_channels, -1},
-    [LAYER_DRAW4] = {"draw4", CONV_3X3, net_look4_channels, net_down4_channels, -1},
-    [LAYER_UP2] = {"up2", CONV_UP, net_down4_channels, net_look2_channels, -1},
-    [LAYER_DRAW2] = {"draw2", CONV_3X3, net_look2_channels, net_down2_channels, -1},
-    [LAYER_DRAW1] = {"draw1", CONV_3X3, net_down2_channels, raw_values, -1},
+/* The layers of a drawer in the order of the file.  Outputs of CONV_UP are those of one of the four places.
+ */
+static const struct layer_shape {
+    const char *name;
+    enum conv_shape shape;
+    uint16_t inputs, outputs;
+} shapes[net_layer_count] = {
+    [LAYER_DOWN2] = {"down2", CONV_DOWN, net_color_channels, net_down2_channels},
+    [LAYER_LOOK2] = {"look2", CONV_3X3, net_down2_channels, net_look2_channels},
+    [LAYER_DOWN4] = {"down4", CONV_DOWN, net_look2_channels, net_down4_channels},
+    [LAYER_LOOK4] = {"look4", CONV_3X3, net_down4_channels, net_look4_channels},
+    [LAYER_DOWN8] = {"down8", CONV_DOWN, net_look4_channels, net_down8_channels},
+    [LAYER_ANSWER8] = {"answer8", CONV_3X3, net_down8_channels, net_answer_channels},
+    [LAYER_SEED8] = {"seed8", CONV_3X3, net_answer_channels, net_down8_channels},
+    [LAYER_UP4] = {"up4", CONV_UP, net_down8_channels, net_look4_channels},
+    [LAYER_DRAW4] = {"draw4", CONV_3X3, net_look4_channels, net_down4_channels},
+    [LAYER_UP2] = {"up2", CONV_UP, net_down4_channels, net_look2_channels},
+    [LAYER_DRAW2] = {"draw2", CONV_3X3, net_look2_channels, net_down2_channels},
+    [LAYER_DRAW1] = {"draw1", CONV_3X3, net_down2_channels, raw_values},
 };
 
-/* The name of each shape in the file. */
-static const struct {
+/* Each shape in the file: parts are its outputs there for each output here. */
+static const struct kind {
     uint16_t kernel, stride;
-    unsigned parts; /* outputs in the file for each output here */
-} kinds[] = {
-    [CONV_3X3] = {3, 1, 1},
-    [CONV_DOWN] = {2, 2, 1},
-    [CONV_UP] = {1, 1, 4},
-};
-
-static uint32_t u32_at(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-}
+    unsigned taps, parts;
+} kinds[] = {[CONV_3X3] = {3, 1, 9, 1}, [CONV_DOWN] = {2, 2, 4, 1}, [CONV_UP] = {1, 1, 1, 4}};
 
 static uint16_t u16_at(const uint8_t *bytes)
 {
     return (uint16_t)(bytes[0] | bytes[1] << 8);
 }
 
+static uint32_t u32_at(const uint8_t *bytes)
+{
+    return u16_at(bytes) | (uint32_t)u16_at(bytes + 2) << 16;
+}
+
 static float float_at(const uint8_t *bytes)
 {
-    uint32_t bits = u32_at(bytes);
+    const uint32_t bits = u32_at(bytes);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -99,8 +77,8 @@ static float float_at(const uint8_t *bytes)
 /* IEEE 754 binary16.  Infinities and NaN do not occur in a weights file and become 0. */
 static float half_at(const uint8_t *bytes)
 {
-    uint16_t half = u16_at(bytes);
-    uint32_t exponent = half >> 10 & 31, fraction = half & 1023u;
+    const uint16_t half = u16_at(bytes);
+    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023u;
     float value = 0;
     if (exponent == 0)
         value = (float)fraction * 0x1p-24f;
@@ -109,208 +87,133 @@ static float half_at(const uint8_t *bytes)
     return half & 0x8000 ? -value : value;
 }
 
-/* ---- the file's layout: the table of the layers, then the numbers, then the layers */
+/* ---- checks */
 
 static unsigned file_outputs(const struct layer_shape *shape)
 {
     return shape->outputs * kinds[shape->shape].parts;
 }
 
-static unsigned file_taps(const struct layer_shape *shape)
-{
-    return (unsigned)kinds[shape->shape].kernel * kinds[shape->shape].kernel;
-}
-
 static size_t layer_values(const struct layer_shape *shape)
 {
-    return ((size_t)shape->inputs * file_taps(shape) + 1) * file_outputs(shape);
+    return ((size_t)shape->inputs * kinds[shape->shape].taps + 1) * file_outputs(shape);
 }
 
-enum { table_bytes = file_layers * file_entry_bytes, numbers_bytes = file_numbers * sizeof(float) };
-
-static size_t network_bytes(void)
+/* The place of a layer behind the table, in bytes; of the one after the last: the size of all. */
+static size_t layer_offset(unsigned layer)
 {
     size_t bytes = numbers_bytes;
-    for (unsigned i = 0; i < file_layers; i++)
+    for (unsigned i = 0; i < layer; i++)
         bytes += layer_values(&shapes[i % net_layer_count]) * 2;
     return bytes;
 }
 
-static float number_at(const uint8_t *network, unsigned number)
-{
-    return float_at(network + number * sizeof(float));
-}
-
-static const char *entry_check(const uint8_t *entry, unsigned layer, size_t offset)
+static const char *entry_check(const uint8_t *entry, unsigned layer)
 {
     const struct layer_shape *shape = &shapes[layer % net_layer_count];
-    char name[file_name_bytes] = {0};
-    const size_t begun = strlen(drawers[layer / net_layer_count]);
-    memcpy(name, drawers[layer / net_layer_count], begun);
-    memcpy(name + begun, shape->name, strlen(shape->name));
-    if (memcmp(entry, name, file_name_bytes) != 0)
+    const struct kind *kind = &kinds[shape->shape];
+    const char *prefix = drawers[layer / net_layer_count];
+    char name[name_bytes] = {0};
+    memcpy(name, prefix, strlen(prefix));
+    memcpy(name + strlen(prefix), shape->name, strlen(shape->name));
+    if (memcmp(entry, name, name_bytes) != 0)
         return "the weights file names other layers";
     if (u16_at(entry + 16) != shape->inputs || u16_at(entry + 18) != file_outputs(shape) ||
-        u16_at(entry + 20) != kinds[shape->shape].kernel || u16_at(entry + 22) != kinds[shape->shape].stride)
+        u16_at(entry + 20) != kind->kernel || u16_at(entry + 22) != kind->stride)
         return "the weights file holds layers of another shape";
-    if (u32_at(entry + 24) != offset || u32_at(entry + 28) != layer_values(shape))
+    if (u32_at(entry + 24) != layer_offset(layer) || u32_at(entry + 28) != layer_values(shape))
         return "the layer table of the weights file does not fit its data";
-    return NULL;
-}
-
-static const char *table_check(const uint8_t *table)
-{
-    size_t offset = numbers_bytes;
-    for (unsigned i = 0; i < file_layers; i++) {
-        const char *why = entry_check(table + i * file_entry_bytes, i, offset);
-        if (why != NULL)
-            return why;
-        offset += layer_values(&shapes[i % net_layer_count]) * 2;
-    }
-    return NULL;
-}
-
-/* All numbers are finite, and those that the engine divides by are above 0. */
-static const char *numbers_check(const uint8_t *network)
-{
-    for (unsigned i = 0; i < file_numbers; i++) {
-        const bool is_divisor = i >= NUMBER_THRESHOLDS;
-        const float number = number_at(network, i);
-        if (!isfinite(number) || (is_divisor && number <= 0))
-            return "a number in the weights file is out of its range";
-    }
     return NULL;
 }
 
 /* NULL when the file is valid, otherwise a sentence. */
 static const char *file_check(const uint8_t *bytes, size_t size)
 {
-    if (size < file_header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
+    const size_t network_bytes = layer_offset(layer_count);
+    const uint8_t *numbers = bytes + header_bytes + table_bytes;
+    const char *why = NULL;
+    if (size < header_bytes || memcmp(bytes, file_magic, sizeof file_magic) != 0)
         return "it is not a weights file of the anti-AI engine";
     if (u32_at(bytes + 8) != file_version)
         return "the weights file is of another version";
-    if (u32_at(bytes + 12) != file_layers)
+    if (u32_at(bytes + 12) != layer_count)
         return "the weights file holds another number of layers";
-    if (u32_at(bytes + 16) != network_bytes() ||
-        size != file_header_bytes + table_bytes + network_bytes() + file_digest_bytes)
+    if (u32_at(bytes + 16) != network_bytes ||
+        size != header_bytes + table_bytes + network_bytes + digest_bytes)
         return "the weights file is cut or too long";
-    const char *why = table_check(bytes + file_header_bytes);
-    return why != NULL ? why : numbers_check(bytes + file_header_bytes + table_bytes);
+    for (unsigned layer = 0; why == NULL && layer < layer_count; layer++)
+        why = entry_check(bytes + header_bytes + layer * entry_bytes, layer);
+    /* All numbers are finite, and those that the engine divides by are above 0. */
+    for (unsigned i = 0; why == NULL && i < number_count; i++) {
+        const float number = float_at(numbers + i * sizeof(float));
+        if (!isfinite(number) || (i >= first_divisor && number <= 0))
+            why = "a number in the weights file is out of its range";
+    }
+    return why;
 }
 
 /* ---- into the layout of the kernels */
 
-/* The index of a colour value in the framework's channel order: two rows of two pixels. */
-static unsigned raw_place(unsigned color, unsigned row, unsigned column)
-{
-    return color * 4 + row * 2 + column;
-}
-
 /* The index here of an output of the last layer; the two values at the end of each row stay 0. */
 static unsigned raw_ours(unsigned theirs)
 {
-    for (unsigned at = 0; at < raw_values; at++)
-        if (raw_place(at % 3, at / 6, at / 3 % 2) == theirs)
-            return at / 6 * net_raw_row + at % 6;
-    return 0;
-}
-
-/* The taps of one output and input in the order of the kernels. */
-static void taps_read(const struct layer_shape *shape, const uint8_t *weights, unsigned output,
-                      unsigned input, float taps[taps_max])
-{
-    const unsigned count = file_taps(shape), parts = kinds[shape->shape].parts;
-    for (unsigned part = 0; part < parts; part++)
-        for (unsigned tap = 0; tap < count; tap++)
-            taps[part + tap] =
-                half_at(weights + (((size_t)output * parts + part) * shape->inputs + input) * count * 2 +
-                        (size_t)tap * 2);
+    const unsigned color = theirs / 4, row = theirs / 2 % 2, column = theirs % 2;
+    return row * net_raw_row + column * net_color_channels + color;
 }
 
 /*
- * The first layer was trained on pixels of -1..1 and gets pixels of 0..1: the weights are doubled and the
- * bias is reduced.
+ * Reads the taps of all inputs of one output.  The first layer was trained on pixels of -1..1 and gets pixels
+ * of 0..1: its weights are doubled and its bias is reduced.
  */
-static void picture_shift(struct conv *conv, unsigned output, float taps[taps_max])
+static void output_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes,
+                        unsigned theirs, unsigned ours)
 {
-    for (unsigned tap = 0; tap < 4; tap++) {
-        conv->bias[output] -= taps[tap];
-        taps[tap] *= 2;
-    }
-}
-
-static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes)
-{
+    const struct kind *kind = &kinds[shape->shape];
     const uint8_t *biases = bytes + (layer_values(shape) - file_outputs(shape)) * 2;
-    const unsigned parts = kinds[shape->shape].parts;
-    const bool is_raw = shape->outputs == raw_values, is_picture = shape->inputs == net_color_channels;
-    for (unsigned output = 0; output < shape->outputs; output++) {
-        const unsigned ours = is_raw ? raw_ours(output) : output;
-        for (unsigned part = 0; part < parts; part++)
-            conv->bias[part * conv->outputs + ours] = half_at(biases + ((size_t)output * parts + part) * 2);
-        for (unsigned input = 0; input < shape->inputs; input++) {
-            float taps[taps_max];
-            taps_read(shape, bytes, output, input, taps);
-            if (is_picture)
-                picture_shift(conv, ours, taps);
-            conv_weights_fill(conv, ours, input, taps);
+    for (unsigned part = 0; part < kind->parts; part++)
+        conv->bias[part * conv->outputs + ours] = half_at(biases + ((size_t)theirs * kind->parts + part) * 2);
+    for (unsigned input = 0; input < shape->inputs; input++) {
+        float taps[taps_max];
+        for (unsigned tap = 0; tap < kind->taps * kind->parts; tap++) {
+            const size_t output = (size_t)theirs * kind->parts + tap / kind->taps;
+            taps[tap] =
+                half_at(bytes + ((output * shape->inputs + input) * kind->taps + tap % kind->taps) * 2);
+            if (shape->inputs == net_color_channels) {
+                conv->bias[ours] -= taps[tap];
+                taps[tap] *= 2;
+            }
         }
+        conv_weights_fill(conv, ours, input, taps);
     }
 }
 
-/* Multiplies all outputs of a layer. */
-static void layer_scale(const struct conv *conv, float gain)
+/* Reads a layer, its outputs multiplied by a gain. */
+static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes, float gain)
 {
+    for (unsigned output = 0; output < shape->outputs; output++)
+        output_read(conv, shape, bytes, output, shape->outputs == raw_values ? raw_ours(output) : output);
     for (size_t i = 0; i < conv_weights_count(conv); i++)
         conv->weights[i] *= gain;
     for (size_t i = 0; i < conv_bias_count(conv); i++)
         conv->bias[i] *= gain;
 }
 
-static struct conv conv_of(enum net_drawer drawer, const struct layer_shape *shape, const uint8_t *network)
+/* Describes all layers; returns the values of their weights and biases. */
+static size_t layers_describe(struct net_weights *weights)
 {
-    struct conv conv = {.shape = shape->shape, .inputs = shape->inputs};
-    conv.outputs = shape->outputs == raw_values ? net_raw_channels : shape->outputs;
-    if (shape->slope >= 0)
-        conv.slope = number_at(network, NUMBER_SLOPES + drawer * file_slopes + (unsigned)shape->slope);
-    return conv;
-}
-
-/* Reads the layers of both drawers from their data into their memory. */
-static void layers_read(struct net_weights *weights, const uint8_t *network)
-{
-    const uint8_t *data = network + numbers_bytes;
-    float *at = weights->memory;
-    for (unsigned i = 0; i < file_layers; i++) {
-        const struct layer_shape *shape = &shapes[i % net_layer_count];
-        struct conv *conv = &weights->layers[i / net_layer_count][i % net_layer_count];
-        conv->weights = at;
-        conv->bias = at + conv_weights_count(conv);
-        layer_read(conv, shape, data);
-        at = conv->bias + conv_bias_count(conv);
-        data += layer_values(shape) * 2;
+    size_t values = 0;
+    for (unsigned i = 0; i < layer_count; i++) {
+        const unsigned drawer = i / net_layer_count, layer = i % net_layer_count;
+        const struct layer_shape *shape = &shapes[layer];
+        struct conv *conv = &weights->layers[drawer][layer];
+        *conv = (struct conv){.shape = shape->shape, .inputs = shape->inputs, .outputs = shape->outputs};
+        if (shape->outputs == raw_values)
+            conv->outputs = net_raw_channels;
+        if (layer < net_gate_count)
+            conv->slope = weights->model.slopes[drawer][layer];
+        values += conv_weights_count(conv) + conv_bias_count(conv);
     }
-}
-
-static void numbers_fill(const uint8_t *network, unsigned number, float *values, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        values[i] = number_at(network, number + i);
-}
-
-static void numbers_read(struct net_weights *weights, const uint8_t *network)
-{
-    struct visibility_model *model = &weights->model;
-    float *const masking[] = {&model->adaptation, &model->light, &model->dark,
-                              &model->masking,    &model->calm,  &model->line};
-    numbers_fill(network, NUMBER_COARSE_GAINS, weights->coarse_gains, 2);
-    numbers_fill(network, NUMBER_SHARES, &model->shares[0][0], model_levels * model_planes);
-    numbers_fill(network, NUMBER_SHOWN, &weights->shown, 1);
-    numbers_fill(network, NUMBER_THRESHOLDS, &model->thresholds[0][0], (model_levels + 1) * model_planes);
-    for (unsigned i = 0; i < sizeof masking / sizeof masking[0]; i++)
-        *masking[i] = number_at(network, NUMBER_MASKING + i);
-    numbers_fill(network, NUMBER_BUDGETS, weights->budgets, protect_strength_count);
-    numbers_fill(network, NUMBER_SLACK, &weights->slack, 1);
+    return values;
 }
 
 enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, size_t size, const char **why)
@@ -318,24 +221,26 @@ enum iw_error weights_init(struct net_weights *weights, const uint8_t *bytes, si
     *why = file_check(bytes, size);
     if (*why != NULL)
         return IW_WEIGHTS_INVALID;
-    const uint8_t *network = bytes + file_header_bytes + table_bytes;
-    size_t values = 0;
-    for (unsigned drawer = 0; drawer < net_drawer_count; drawer++) {
-        for (unsigned layer = 0; layer < net_layer_count; layer++) {
-            const struct conv conv = conv_of((enum net_drawer)drawer, &shapes[layer], network);
-            weights->layers[drawer][layer] = conv;
-            values += conv_weights_count(&conv) + conv_bias_count(&conv);
-        }
+    const uint8_t *network = bytes + header_bytes + table_bytes;
+    for (unsigned i = 0; i < number_count; i++) {
+        const float number = float_at(network + i * sizeof number);
+        memcpy((char *)&weights->model + i * sizeof number, &number, sizeof number);
     }
+    const size_t values = layers_describe(weights);
     weights->memory = aligned_alloc(64, values * sizeof(float));
     if (weights->memory == NULL)
         return IW_NO_MEMORY;
     memset(weights->memory, 0, values * sizeof(float));
-    layers_read(weights, network);
-    for (unsigned drawer = 0; drawer < net_drawer_count; drawer++)
-        layer_scale(&weights->layers[drawer][LAYER_ANSWER8],
-                    number_at(network, NUMBER_CHANGE_GAINS + drawer));
-    numbers_read(weights, network);
+    float *at = weights->memory;
+    for (unsigned i = 0; i < layer_count; i++) {
+        const unsigned drawer = i / net_layer_count, layer = i % net_layer_count;
+        struct conv *conv = &weights->layers[drawer][layer];
+        conv->weights = at;
+        conv->bias = at + conv_weights_count(conv);
+        at = conv->bias + conv_bias_count(conv);
+        layer_read(conv, &shapes[layer], network + layer_offset(i),
+                   layer == LAYER_ANSWER8 ? weights->model.change_gains[drawer] : 1);
+    }
     return IW_OK;
 }
 

@@ -34,7 +34,8 @@ enum net_layer {
     LAYER_UP2,
     LAYER_DRAW2,
     LAYER_DRAW1, /* four pixels of RGB */
-    net_layer_count
+    net_layer_count,
+    net_gate_count = LAYER_DOWN8 + 1 /* the encoder's features are gates */
 };
 
 /* Channels of the features of the encoder and the decoder. */
@@ -53,25 +54,27 @@ enum {
 
 enum { model_levels = 4, model_planes = 3 /* luma, blue and red difference */ };
 
-/* The visibility model.  tools/visibility.py names the source of each number. */
-struct visibility_model {
+/* The numbers of the file, in its order.  tools/visibility.py names the source of each of the visibility
+ * model. */
+struct net_model {
+    float slopes[net_drawer_count][net_gate_count];   /* of the gates */
+    float change_gains[net_drawer_count];             /* of the change of an answer */
+    float coarse_gains[2];                            /* of the first and the second coarse gradient */
     float shares[model_levels][model_planes];         /* of a step's bands, times a scale of all steps */
+    float shown;                                      /* largest perturbation in the input of the next pass */
     float thresholds[model_levels + 1][model_planes]; /* of a picture's mean light, 0..1 */
     float adaptation;                                 /* power of the luminance in a threshold */
     float light, dark;                                /* mean luminance, and a constant offset of luminance */
     float masking, calm;                              /* (calm + activity^4)^masking is the rise by masking */
     float line;                                       /* factor of the means along lines */
+    float budgets[protect_strength_count];            /* of visibility */
+    float slack; /* distance beyond a sample's headroom that a perturbation may have, 0..1 */
 };
 
 /* Everything in the file. */
 struct net_weights {
-    struct conv layers[net_drawer_count]
-                      [net_layer_count]; /* an answer is multiplied by the gain of its change */
-    float coarse_gains[2];               /* of the first and the second coarse gradient */
-    float shown;                         /* largest perturbation in the input of the next pass */
-    struct visibility_model model;
-    float budgets[protect_strength_count]; /* of visibility */
-    float slack;   /* distance beyond a sample's headroom that a perturbation may have, 0..1 */
+    struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
+    struct net_model model;
     float *memory; /* of all layers */
 };
 
