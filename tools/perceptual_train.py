@@ -23,15 +23,17 @@ from pictures import blur, list_pictures, load_picture, random_crop, split_pictu
 from visibility import Visibility, tint
 
 SIDE, SHIFTED = 160, 32   # px of a crop; the encoders see a part of it, so many px smaller, at a random place
-LINES_MOST = 0.005        # share of energy in one line of a crop's spectrum
+LINES_MOST = 0.003        # share of energy in one line of a crop's spectrum
 AXIS_MOST = 0.05          # share of energy in waves along one axis, within a bin
 GROWTH_MOST = 0.08        # of a JPEG 85
+GRID_PERIOD, MESH_MOST = 16, 0.02  # px: of the noise; share of energy that repeats with it (noise has .01)
 DIRECTIONS, DIRECTION_MOST = 8, 0.18  # and of waves along one of so many directions; alike in all it is an eighth
 PEAK_MOST, PEAK_SHARE = 1.6, 0.02  # budgets that the most visible cells may have in the mean, and their share
-COHERENT, COHERENT_MOST = 3.0, 0.18  # sigma of the window of a local orientation, samples; its strength, 0..1
+OCTAVES = 3              # the finest, whose luma must have no direction
+COHERENT, COHERENT_MOST = 3.0, 0.17  # sigma of the window of a local orientation, samples; its strength (noise has .14)
 WEIGHTS = {"sana": 1, "sd15": 1.5}  # of the logarithms of the shifts
 MEAN_STEP = 0.01         # of the running mean of the weights, which is saved
-PENALTY = {"peak": 1, "line": 20, "axis": 10, "direction": 20, "coherent": 6, "tint": 0.5, "growth": 4}
+PENALTY = {"peak": 1, "mesh": 20, "line": 20, "axis": 10, "direction": 20, "coherent": 6, "tint": 0.5, "growth": 4}
 FONTS = "/usr/share/fonts/truetype/dejavu"
 
 
@@ -122,11 +124,20 @@ def spectrum_limits(d):
     return line, axes.max(0)[0], directions.max(1)[0]
 
 
+def mesh(response, period):
+    """The share of a band's energy that repeats with a period, samples, in both directions: noise has 1 / the periods in it."""
+    count, planes, height, width = response.shape
+    rows, columns = height // period, width // period
+    cells = response[:, :, :rows * period, :columns * period].view(count, planes, rows, period, columns, period)
+    return cells.mean((2, 4)).square().mean((1, 2, 3)) / cells.square().mean((1, 2, 3, 4, 5)).clamp_min(1e-9)
+
+
 def coherence(response):
     """The strength of the local orientation, 0..1, in the mean of the energy.  Bigun, Granlund: Optimal orientation detection
-    of linear symmetry, ICCV 1987."""
-    down, along = response[:, :, 1:, :-1] - response[:, :, :-1, :-1], response[:, :, :-1, 1:] - response[:, :, :-1, :-1]
-    tensor = [blur(one, COHERENT) for one in (down.square(), along.square(), down * along)]
+    of linear symmetry, ICCV 1987.  The gradient is that of Roberts: its two differences share no sample, so that noise has no
+    orientation."""
+    one, two = response[:, :, 1:, 1:] - response[:, :, :-1, :-1], response[:, :, 1:, :-1] - response[:, :, :-1, 1:]
+    tensor = [blur(product, COHERENT) for product in (one.square(), two.square(), one * two)]
     size = tensor[0] + tensor[1] + 1e-9
     strength = ((tensor[0] - tensor[1]).square() + 4 * tensor[2].square() + 1e-12).sqrt() / size
     weight = size.sqrt()
@@ -136,12 +147,13 @@ def coherence(response):
 def penalties(x, d, seen, budget):
     responses = seen.responses(d)
     line, axis, _ = spectrum_limits(d)
-    _, _, direction = spectrum_limits(responses[0][:, :1])
+    direction = torch.stack([spectrum_limits(response[:, :1])[2] for response in responses[:OCTAVES]])
     growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
     local = seen.local(d).flatten(1) / budget[:, None]
     peaks = local.topk(max(1, int(PEAK_SHARE * local.shape[1])), 1)[0].mean(1)
-    coherent = torch.stack([coherence(response[:, :3]) for response in responses[:2]])
-    return {"line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
+    coherent = torch.stack([coherence(response[:, :3]) for response in responses[:OCTAVES]])
+    meshes = torch.stack([mesh(response[:, :3], GRID_PERIOD >> level) for level, response in enumerate(responses[:OCTAVES])])
+    return {"mesh": F.relu(meshes - MESH_MOST).mean(), "line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
             "peak": F.relu(peaks - PEAK_MOST).mean(), "coherent": F.relu(coherent - COHERENT_MOST).mean(),
             "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(),
             "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
@@ -228,7 +240,7 @@ def main():
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--count", type=int, default=4, help="crops a step")
     parser.add_argument("--rate", type=float, default=3e-4)
-    parser.add_argument("--budgets", type=float, nargs=2, default=(0.5, 2))
+    parser.add_argument("--budgets", type=float, nargs=2, default=(0.8, 2.6))
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -13,11 +13,11 @@ It is a threshold model with masking.  Its parts and their sources:
   log t = log a + k (log f - log f0)^2.  Watson, Yang, Solomon, Villasenor: Visibility of wavelet quantization noise.
   IEEE Trans. Image Processing 6(8), 1997, table IV.
 - Distance: 20 px a degree.  A 96-dpi screen at 57 cm has 40.  The picture is enlarged twice, because people zoom in.
-- Luminance adaptation: thresholds grow with the local luminance to the power .649.  Watson: DCTune, SID Digest 24, 1993.
-  With a gamma of 2.2 this is 2.2 * .649 - 1.2 = .23 in levels of 8 bits.
+- Luminance adaptation: thresholds follow the local luminance to a power.  Watson: DCTune, SID Digest 24, 1993, has .649 for
+  luminances, which is 2.2 * .649 - 1.2 = .23 in levels of 8 bits.  ADAPTATION is fitted instead (masking_fit.py).
 - Masking: thresholds grow with the activity a of the same band and colour, in thresholds, as (c^b + a^b)^(s/b).
-  s = .6: Legge, Foley: JOSA 70(12), 1980.  b = 4: Daly: The visible differences predictor, 1993.
-  c = .5 is set by eye: smooth places show strokes that butteraugli forgives.
+  Legge, Foley: JOSA 70(12), 1980, have s = .6 for gratings; MASKING is fitted.  b = 4: Daly: The visible differences
+  predictor, 1993.  c = .5 is set by eye: smooth places show strokes that butteraugli forgives.
 - Activity is the squared mean of square roots over 4x4 samples.  An edge is sparse and masks less than texture.
   The reason: Watson, Borthwick, Taylor: Image quality and entropy masking, SPIE 3016, 1997.
 - A threshold is the harmonic mean of 3x3 blocks, so that an edge next to smooth places does not mask.  Set by eye: dashes
@@ -50,8 +50,8 @@ WATSON = ((0.495, 0.466, 0.401), (1.633, 0.353, 0.209), (0.944, 0.521, 0.404))  
 PX_A_DEGREE = 20
 PEAK_CYCLES = 0.3       # of the finest band, cycles a px: where the response of x - blurred x times the signal is centred
 LEVELS = 4              # octaves; what remains has a sixteenth of the size
-ADAPTATION, MEAN_LEVEL, DARK_LEVEL = 2.2 * 0.649 - 1.2, 128 / 255, 8 / 255
-MASKING, KNEE, CALM = 0.6, 4, 0.5
+ADAPTATION, MEAN_LEVEL, DARK_LEVEL = -0.2, 128 / 255, 8 / 255
+MASKING, KNEE, CALM = 0.35, 4, 0.5
 FITTED_LUMA, FITTED_COLOUR = (1, 2.25, 2.25, 2.25, 1), (2.5, 2.5, 3, 3.4, 3)  # of the octaves
 LINE, LINE_SAMPLES, LINE_LEVELS = 2, 9, 3  # the finest octaves
 WINDOW = 4              # samples of a band, a side of the blocks of activity
