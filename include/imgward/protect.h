@@ -27,6 +27,7 @@ struct protect_plan; /* perturbation of one picture, not scaled yet */
 
 struct protect_report {
     double visibility; /* budget of the strength, in units of the visibility model */
+    double shown;      /* visibility of the change in the result, in the same units */
     double reached;    /* share of the intended change that is in the result, 0..1 */
     double psnr_db;    /* of the result against the original; 99: equal */
     bool is_limited;   /* reached is so low that the client should know */
@@ -56,7 +57,7 @@ void protect_plan_free(struct protect_plan *plan);
 
 /*
  * Adds the perturbation to the picture that the plan was made from: scale times the strength's.
- * The scale is 1, or more where an encoder removes a part. protect_undo reverts it.
+ * The scale is 1, or less where an encoder makes the change more visible. protect_undo reverts it.
  */
 void protect_render(struct protect_plan *plan, struct image *image, enum protect_strength strength,
                     double scale, struct protect_report *report);
@@ -73,14 +74,19 @@ struct protect_sums {
 };
 
 /*
- * Adds rows of another version of the picture, for example the decoded result, from row
- * first_row_px. image: the original, after protect_undo.
+ * Starts the comparison with another version of the picture, for example the decoded result.
+ * image: the original, after protect_undo. NO_MEMORY.
  */
+enum iw_error protect_compare_begin(struct protect_plan *plan, const struct image *image,
+                                    struct protect_sums *sums) IW_MUST_USE;
+
+/* Adds rows of the version, from the top. */
 void protect_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
                      const struct image *rows, struct protect_sums *sums);
 
 /* Replaces what protect_render reported at a scale by what the compared version has. */
-void protect_report_compared(const struct protect_sums *sums, double scale, struct protect_report *report);
+void protect_compare_end(struct protect_plan *plan, const struct protect_sums *sums, double scale,
+                         struct protect_report *report);
 
 /* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
 double protect_psnr(const struct image *left, const struct image *right);

@@ -11,12 +11,10 @@ static enum iw_error codec_check_memory(struct context *context, const struct co
     uint64_t pixels = (uint64_t)header->width_px * header->height_px;
     uint64_t pixel_bytes = pixels * header->channels * (header->depth_bits / 8);
     uint64_t needed_bytes = limits->is_read_only ? pixel_bytes : header->encode_memory_bytes;
-    uint64_t rows = header->height_px < 4 * (uint64_t)header->width_px ? header->height_px
-                                                                       : 4 * (uint64_t)header->width_px;
     uint64_t engine_bytes = pixels * limits->engine_bytes_px;
     if (limits->engine_bytes_max != 0 && engine_bytes > limits->engine_bytes_max)
         engine_bytes = limits->engine_bytes_max;
-    needed_bytes += engine_bytes + rows * limits->engine_bytes_row;
+    needed_bytes += engine_bytes + (uint64_t)header->width_px * limits->engine_bytes_column;
     if (needed_bytes < header->decode_memory_bytes)
         needed_bytes = header->decode_memory_bytes;
     if (limits->memory_max_bytes == 0 || needed_bytes <= limits->memory_max_bytes)

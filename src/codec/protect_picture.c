@@ -11,11 +11,11 @@
 enum { weights_bytes_max = 1 << 20, tries_max = 3 };
 
 /*
- * The coefficients of a JPEG lie on its encoder's steps.  Encoding removes changes below half a step.  So the
- * scale is raised until the decoded change is as strong as intended, at most to scale_max.  A decoded change
- * within near_db is accepted.
+ * The coefficients of a JPEG lie on its encoder's steps.  Encoding removes changes below half a step and
+ * enlarges others to a whole one.  On flat colours the result is more visible than the rendered change.  So
+ * the scale is lowered until the decoded change is within the budget and slack_share.
  */
-static const double scale_max = 2.5, near_db = 0.5, slope_least = 1;
+static const double slack_share = 1.05, scale_least = 0.1;
 
 /* protect_psnr is 99 for equal pictures; a sum over rows differs from it only by rounding. */
 static const double unchanged_db = 98.99;
@@ -74,7 +74,7 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
 /* Compares the decoded rows of a lossy result, without a second whole picture in memory. */
 struct comparison {
     struct context *context;
-    const struct protect_plan *plan;
+    struct protect_plan *plan;
     const struct image *image;
     struct protect_sums sums;
 };
@@ -91,59 +91,50 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
     return IW_OK;
 }
 
-static enum iw_error result_compare(struct context *context, const struct protect_plan *plan,
+static enum iw_error result_compare(struct context *context, struct protect_plan *plan,
                                     const struct image *image, const struct codec_bytes *bytes, double scale,
                                     struct protect_report *report)
 {
     static const struct codec_limits limits = {0};
     struct comparison comparison = {.context = context, .plan = plan, .image = image};
-    enum iw_error error =
-        codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
+    enum iw_error error = protect_compare_begin(plan, image, &comparison.sums);
+    if (error != IW_OK)
+        return context_fail(context, error, NULL);
+    error = codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
     if (error == IW_OK)
-        protect_report_compared(&comparison.sums, scale, report);
+        protect_compare_end(plan, &comparison.sums, scale, report);
     return error;
 }
 
-/* One rendering of a plan. */
-struct attempt {
-    enum protect_strength strength;
-    double scale;
-    double aim_db; /* PSNR before encoding at the scale 1 */
-};
-
 /* Renders, encodes and restores the picture; compares lossy formats. */
 static enum iw_error encode_at(struct context *context, struct protect_plan *plan,
-                               struct codec_picture *picture, struct attempt *attempt,
+                               struct codec_picture *picture, enum protect_strength strength, double scale,
                                struct codec_bytes *bytes, struct protect_report *report)
 {
-    protect_render(plan, &picture->image, attempt->strength, attempt->scale, report);
-    if (attempt->scale <= 1)
-        attempt->aim_db = report->psnr_db;
+    protect_render(plan, &picture->image, strength, scale, report);
     enum iw_error error = codec_encode(context, picture, bytes);
     protect_undo(plan, &picture->image);
     if (error != IW_OK || !picture->header.is_lossy)
         return error;
-    error = result_compare(context, plan, &picture->image, bytes, attempt->scale, report);
+    error = result_compare(context, plan, &picture->image, bytes, scale, report);
     if (error != IW_OK)
         codec_bytes_free(bytes);
     return error;
 }
 
-/* Encodes; while a lossy result is weaker than intended, repeats with a larger scale. */
+/* Encodes; while a lossy result is more visible than the budget, repeats with a smaller scale. */
 static enum iw_error encode_to_strength(struct context *context, struct protect_plan *plan,
                                         struct codec_picture *picture, enum protect_strength strength,
                                         struct codec_bytes *bytes, struct protect_report *report)
 {
-    struct attempt attempt = {strength, 1, 0};
-    enum iw_error error = encode_at(context, plan, picture, &attempt, bytes, report);
-    for (unsigned try = 1; error == IW_OK && picture->header.is_lossy && try < tries_max; try++) {
-        const double missed_db = report->psnr_db - attempt.aim_db;
-        const double scale = fmin(attempt.scale * pow(10, missed_db / 20 / slope_least), scale_max);
-        if (missed_db <= near_db || scale <= attempt.scale)
+    double scale = 1;
+    enum iw_error error = encode_at(context, plan, picture, strength, scale, bytes, report);
+    for (unsigned try = 1; error == IW_OK && try < tries_max; try++) {
+        if (report->shown <= slack_share * report->visibility)
             break;
-        attempt.scale = scale;
+        scale = fmax(scale * report->visibility / report->shown, scale_least);
         codec_bytes_free(bytes);
-        error = encode_at(context, plan, picture, &attempt, bytes, report);
+        error = encode_at(context, plan, picture, strength, scale, bytes, report);
     }
     return error;
 }

@@ -93,7 +93,7 @@ static void outcome_render(struct render *render, const void *facts)
     render_string(render, "file", outcome->path);
     render_string(render, "strength", outcome->strength);
     render_real(render, "visibilityBudget", outcome->report.visibility);
-    render_real(render, "visibilityReached", outcome->report.visibility * outcome->report.reached);
+    render_real(render, "visibilityReached", outcome->report.shown);
     render_real(render, "reached", outcome->report.reached);
     render_boolean(render, "isLimited", outcome->report.is_limited);
     render_real(render, "psnrDb", outcome->report.psnr_db);
@@ -110,7 +110,7 @@ static void outcome_print(const struct outcome *outcome)
     static const char *const names[] = {"red", "green", "blue"};
     const double budget = outcome->report.visibility;
     fprintf(stderr, "visibility: budget %.3f, reached %.3f%s\ntint in levels of 255:", budget,
-            budget * outcome->report.reached, outcome->report.is_limited ? ", weaker than the strength" : "");
+            outcome->report.shown, outcome->report.is_limited ? ", weaker than the strength" : "");
     for (unsigned color = 0; color < outcome->colors; color++)
         fprintf(stderr, " %s %+.3f", outcome->colors == 1 ? "grey" : names[color], outcome->tint[color]);
     fputc('\n', stderr);

@@ -273,9 +273,9 @@ static const struct image_kind_row {
     unsigned files_needed;
     unsigned files_allowed;
     uint32_t side_min_px;
-    uint32_t engine_bytes_px;  /* memory of the engine per pixel, measured at 100 megapixels */
-    uint32_t engine_bytes_max; /* the most of that; 0: no limit */
-    uint32_t engine_bytes_row; /* memory of the line buffers between bands of columns */
+    uint32_t engine_bytes_px;     /* memory of the engine per pixel, measured at 100 megapixels */
+    uint32_t engine_bytes_max;    /* the most of that; 0: no limit */
+    uint32_t engine_bytes_column; /* memory of the line buffers */
     enum need need;
 } kinds[image_kind_count] = {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
@@ -283,8 +283,8 @@ static const struct image_kind_row {
                        .files_needed = file_input | file_output,
                        .files_allowed = files_all & ~file_original,
                        .side_min_px = protect_side_min_px,
-                       .engine_bytes_px = 3, /* the thresholds are released before an encoder needs memory */
-                       .engine_bytes_row = 5 * 1024,
+                       .engine_bytes_px = 3, /* the thresholds are not in memory while an encoder runs */
+                       .engine_bytes_column = 9 * 1024, /* measured: 8.2 KiB */
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
                                .files_needed = file_input | file_output,
@@ -348,7 +348,7 @@ static enum iw_error work_run(struct image_work *work)
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
     work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
     work->limits.engine_bytes_max = kinds[work->request->kind].engine_bytes_max;
-    work->limits.engine_bytes_row = kinds[work->request->kind].engine_bytes_row;
+    work->limits.engine_bytes_column = kinds[work->request->kind].engine_bytes_column;
     work->limits.is_read_only = !(kinds[work->request->kind].files_needed & file_output);
     return kinds[work->request->kind].run(work);
 }

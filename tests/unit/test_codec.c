@@ -556,7 +556,7 @@ static void test_limits(void)
         {{.side_min_px = 72}, IW_IMAGE_TOO_SMALL, "71", "72"},
         {{.memory_max_bytes = 1000}, IW_IMAGE_TOO_LARGE, "MiB", "MiB"},
         {{.memory_max_bytes = 4 << 20, .engine_bytes_px = 1024}, IW_IMAGE_TOO_LARGE, "6 MiB", "4 MiB"},
-        {{.memory_max_bytes = 4 << 20, .engine_bytes_row = 60 << 10}, IW_IMAGE_TOO_LARGE, "MiB", "4 MiB"},
+        {{.memory_max_bytes = 4 << 20, .engine_bytes_column = 60 << 10}, IW_IMAGE_TOO_LARGE, "MiB", "4 MiB"},
         {{.pixels_max = 6887, .side_max_px = 97, .side_min_px = 71, .memory_max_bytes = 1 << 20},
          IW_OK,
          "",
@@ -575,16 +575,19 @@ static void test_limits(void)
     }
 }
 
-/* Line buffers between bands are bounded by the width: a tall picture has one band. */
-static void test_tall_limit(void)
+/* Line buffers count by the column: a tall picture needs little, a wide one much. */
+static void test_column_limit(void)
 {
-    static const struct made_spec tall = {"tall", FORMAT_PNG, 8, 2000, 3, false, .depth_bits = 8};
-    const struct codec_limits enough = {.memory_max_bytes = 4 << 20, .engine_bytes_row = 60 << 10};
-    const struct codec_limits short_of = {.memory_max_bytes = 1 << 20, .engine_bytes_row = 60 << 10};
-    struct codec_bytes file = make_picture(&tall);
-    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &enough), IW_OK);
-    CU_ASSERT_EQUAL(decode_error(file.data, file.size, &short_of), IW_IMAGE_TOO_LARGE);
-    codec_bytes_free(&file);
+    static const struct made_spec specs[] = {
+        {"tall", FORMAT_PNG, 8, 2000, 3, false, .depth_bits = 8},
+        {"wide", FORMAT_PNG, 2000, 8, 3, false, .depth_bits = 8},
+    };
+    const struct codec_limits limits = {.memory_max_bytes = 4 << 20, .engine_bytes_column = 60 << 10};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct codec_bytes file = make_picture(&specs[i]);
+        CU_ASSERT_EQUAL(decode_error(file.data, file.size, &limits), i == 0 ? IW_OK : IW_IMAGE_TOO_LARGE);
+        codec_bytes_free(&file);
+    }
 }
 
 static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct image *strip)
@@ -642,7 +645,7 @@ int main(void)
         {"truncated files are refused", test_truncation},
         {"a JPEG without its end marker", test_jpeg_without_its_end},
         {"limits name actual and allowed", test_limits},
-        {"rows of a tall picture", test_tall_limit},
+        {"line buffers count by the column", test_column_limit},
         CU_TEST_INFO_NULL,
     };
     context_init(&context, arena_new(0), NULL);

@@ -496,7 +496,7 @@ static void test_embed_and_extract(void)
     CU_ASSERT_EQUAL_FATAL(answer.error, IW_OK);
     CU_ASSERT_EQUAL(answer.format, FORMAT_JPEG);
     CU_ASSERT(answer.width_px == 400 && answer.height_px == 320);
-    CU_ASSERT(answer.psnr_hundredths > 3800 && answer.psnr_hundredths < 6000);
+    CU_ASSERT(answer.psnr_hundredths > 3000 && answer.psnr_hundredths < 6000);
     struct codec_bytes marked = bytes_of(files[IMAGE_OUTPUT]);
     struct codec_bytes thumbnail = bytes_of(files[IMAGE_THUMBNAIL]);
     CU_ASSERT_EQUAL(answer.output_bytes, marked.size);
@@ -551,7 +551,7 @@ static void test_anti_ai(void)
     request.seed = 42;
     struct image_answer answer = ask(&client, &request, files);
     CU_ASSERT_EQUAL_FATAL(answer.error, IW_OK);
-    CU_ASSERT(answer.psnr_hundredths > 3800 && answer.psnr_hundredths < 5500);
+    CU_ASSERT(answer.psnr_hundredths > 3000 && answer.psnr_hundredths < 5500);
     struct codec_bytes result = bytes_of(files[IMAGE_OUTPUT]);
     CU_ASSERT_EQUAL(answer.output_bytes, result.size);
     CU_ASSERT(answer.thumbnail_bytes > 0);

@@ -358,42 +358,29 @@ static const struct {
     {"a row", 300, 1, 1, 8, recorded_level},      {"ink", 300, 200, 3, 8, ink_level},
 };
 
-/* The difference of two pictures as rows of RGB 0..1. */
-struct difference {
-    const struct image *before, *after;
-    unsigned width_px; /* padded */
-};
-
-static void difference_read(void *data, unsigned y_px, float *values)
-{
-    const struct difference *difference = data;
-    const struct image *before = difference->before;
-    const float top = before->depth_bits == 8 ? 255 : 65535;
-    for (unsigned x = 0; x < difference->width_px; x++) {
-        for (unsigned c = 0; c < 3; c++) {
-            const uint32_t channel = image_has_color(before) ? c : 0;
-            const bool is_inside = x < before->width_px && y_px < before->height_px;
-            values[3 * x + c] = is_inside ? ((float)sample_get(difference->after, x, y_px, channel) -
-                                             (float)sample_get(before, x, y_px, channel)) /
-                                                top
-                                          : 0;
-        }
-    }
-}
-
-/* The visibility of the difference by the engine's model. */
+/* The visibility of the difference of two pictures by the engine's model. */
 static double visibility_between(const struct image *before, const struct image *after)
 {
-    struct difference difference = {before, after, 0};
-    const struct visibility_ends ends = {.get = difference_read, .data = &difference};
+    const float top = before->depth_bits == 8 ? 1 : 257;
+    const uint32_t colors = image_has_color(before) ? 3 : 1;
+    float *levels = malloc(sizeof(float) * before->width_px * colors);
     struct visibility visibility;
+    struct visibility_run *run;
     struct canvas canvas;
     canvas_init(&canvas, before, 0);
-    difference.width_px = canvas.width_px;
     CU_ASSERT_EQUAL_FATAL(visibility_init(&visibility, &protect->net.weights.model, &canvas), IW_OK);
-    CU_ASSERT_EQUAL_FATAL(visibility_step(&visibility, &ends), IW_OK);
-    const double total = visibility_total(&visibility);
+    CU_ASSERT_EQUAL_FATAL(visibility_run_new(&run, &visibility), IW_OK);
+    for (uint32_t y = 0; y < before->height_px; y++) {
+        for (uint32_t i = 0; i < before->width_px * colors; i++)
+            levels[i] = ((float)sample_get(after, i / colors, y, i % colors) -
+                         (float)sample_get(before, i / colors, y, i % colors)) /
+                        top;
+        visibility_run_row(run, levels, before->width_px, colors);
+    }
+    const double total = visibility_run_end(run);
+    visibility_run_free(run);
     visibility_fini(&visibility);
+    free(levels);
     return total;
 }
 
@@ -488,17 +475,21 @@ static void test_compare(void)
     struct image image = image_drawn(203, 117, 3, 8, recorded_level), after = image_copy(&image);
     struct protect_plan *plan;
     struct protect_report report, same;
-    struct protect_sums kept = {0, 0, 0, 0}, lost = kept;
+    struct protect_sums kept, lost;
     CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, 3), IW_OK);
     protect_render(plan, &after, PROTECT_STANDARD, 1, &report);
+    CU_ASSERT_EQUAL_FATAL(protect_compare_begin(plan, &image, &kept), IW_OK);
     protect_compare(plan, &image, 0, &after, &kept);
-    protect_compare(plan, &image, 0, &image, &lost);
     same = report;
-    protect_report_compared(&kept, 1, &same);
+    protect_compare_end(plan, &kept, 1, &same);
     CU_ASSERT_DOUBLE_EQUAL(same.reached, report.reached, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(same.psnr_db, report.psnr_db, 1e-9);
-    protect_report_compared(&lost, 1, &same);
-    CU_ASSERT(same.reached <= 0 && same.is_limited && same.psnr_db >= 99);
+    CU_ASSERT_DOUBLE_EQUAL(same.shown, visibility_between(&image, &after), 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(same.shown, report.shown, .1 * report.shown);
+    CU_ASSERT_EQUAL_FATAL(protect_compare_begin(plan, &image, &lost), IW_OK);
+    protect_compare(plan, &image, 0, &image, &lost);
+    protect_compare_end(plan, &lost, 1, &same);
+    CU_ASSERT(same.reached <= 0 && same.is_limited && same.psnr_db >= 99 && same.shown < 1e-3);
     protect_plan_free(plan);
     free(image.pixels);
     free(after.pixels);

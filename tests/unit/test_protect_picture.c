@@ -120,10 +120,12 @@ static void test_strengths(void)
         for (unsigned strength = 0; strength < protect_strength_count; strength++) {
             struct protect_report report = protect_and_look(&picture, (enum protect_strength)strength);
             if (getenv("SHOW") != NULL)
-                printf("  %s %u: PSNR %.2f, reached %.2f\n", pictures[i].name, strength, report.psnr_db,
-                       report.reached);
+                printf("  %s %u: PSNR %.2f, shown %.2f, reached %.2f\n", pictures[i].name, strength,
+                       report.psnr_db, report.shown / report.visibility, report.reached);
             CU_ASSERT(report.psnr_db <= before_db && report.psnr_db > 30);
-            CU_ASSERT(!report.is_limited);
+            /* A low strength leaves little in a coarse JPEG; its note says so. */
+            CU_ASSERT(!report.is_limited || (strength == PROTECT_LOW && report.reached < 0.05));
+            CU_ASSERT(report.shown < 1.25 * report.visibility);
             before_db = report.psnr_db;
         }
         CU_ASSERT_EQUAL(memcmp(picture.image.pixels, before.image.pixels,
@@ -148,19 +150,20 @@ static void test_notes(void)
 {
     static const struct {
         struct made_spec spec;
+        enum protect_strength strength;
         const char *word; /* NULL: no note */
     } files[] = {
-        {{"fine", FORMAT_JPEG, 256, 256, 3, false, .quality = 90}, NULL},
-        {{"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8}, NULL},
-        {{"coarse", FORMAT_JPEG, 256, 256, 3, false, .quality = 1}, "No pixel changed"},
-        {{"flat", FORMAT_PNG, 256, 256, 1, false, .depth_bits = 1}, "weaker"},
+        {{"fine", FORMAT_JPEG, 256, 256, 3, false, .quality = 90}, PROTECT_LOW, NULL},
+        {{"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8}, PROTECT_LOW, NULL},
+        {{"coarse", FORMAT_JPEG, 256, 256, 3, false, .quality = 1}, PROTECT_LOW, "No pixel changed"},
+        {{"black and white", FORMAT_PNG, 256, 256, 1, false, .depth_bits = 1}, PROTECT_HIGH, "weaker"},
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct codec_bytes file = make_picture(&files[i].spec);
         struct codec_picture picture;
         decode(&file, &picture);
         context.notes = NULL;
-        struct protect_report report = protect_and_look(&picture, PROTECT_LOW);
+        struct protect_report report = protect_and_look(&picture, files[i].strength);
         if (getenv("SHOW") != NULL)
             printf("  %s: PSNR %.2f, reached %.2f\n", files[i].spec.name, report.psnr_db, report.reached);
         struct context_note *note = note_by_code("PROTECTION_REDUCED");

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/watermark/clones.h"
+
 _Static_assert((int)net_reach_px == (int)canvas_reach_px, "there is noise wherever the network asks for it");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
 _Static_assert((int)canvas_grid_px % (int)net_block_px == 0, "a padded picture is whole blocks");
@@ -76,17 +78,36 @@ static void row_store(const struct protect_plan *plan, uint32_t y, const float *
         *piece.octave = units_store(values + piece.first, piece.count, piece.units);
 }
 
-/* The perturbation of a picture without colour is the luma of the three colours. */
+/*
+ * A gradient is stored as luma, blue and red difference (BT.601).  Its colour is weak and the step enlarges
+ * it: in RGB the rounding of the luma would spoil it.  A picture without colour has luma only.
+ */
+ENGINE_CLONES static void pixels_opponent(float *restrict values, size_t count, bool has_color)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float r = values[3 * i], g = values[3 * i + 1], b = values[3 * i + 2];
+        values[3 * i] = 0.299f * r + 0.587f * g + 0.114f * b;
+        values[3 * i + 1] = has_color ? -0.168736f * r - 0.331264f * g + 0.5f * b : 0;
+        values[3 * i + 2] = has_color ? 0.5f * r - 0.418688f * g - 0.081312f * b : 0;
+    }
+}
+
+ENGINE_CLONES static void pixels_rgb(float *restrict values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float luma = values[3 * i], blue = values[3 * i + 1], red = values[3 * i + 2];
+        values[3 * i] = luma + 1.402f * red;
+        values[3 * i + 1] = luma - 0.344136f * blue - 0.714136f * red;
+        values[3 * i + 2] = luma + 1.772f * blue;
+    }
+}
+
 static void job_sink(void *data, unsigned y_px, float *values)
 {
     const struct job *job = data;
-    const unsigned colors = job->plan->colors;
-    for (size_t i = 0; job->visibility.planes == 1 && i < job->canvas.width_px; i++) {
-        const float *pixel = values + 3 * i;
-        const float luma = 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2];
-        for (unsigned color = 0; color < colors; color++)
-            values[i * colors + color] = luma;
-    }
+    pixels_opponent(values, job->canvas.width_px, job->visibility.planes > 1);
+    for (size_t i = 0; job->plan->colors == 1 && i < job->plan->row_units; i++)
+        values[i] = values[3 * i];
     row_store(job->plan, y_px, values);
 }
 
@@ -97,6 +118,8 @@ static void job_read(void *data, unsigned y_px, float *values)
     for (struct plan_piece piece = plan_piece(plan, y_px, 0); piece.count > 0;
          piece = plan_piece(plan, y_px, piece.end))
         units_load(piece.units, *piece.octave, piece.count, values + piece.first);
+    if (plan->colors > 1)
+        pixels_rgb(values, plan->row_units / plan->colors);
     for (size_t i = plan->colors == 1 ? plan->row_units : 0; i-- > 0;)
         values[3 * i] = values[3 * i + 1] = values[3 * i + 2] = values[i];
 }
@@ -167,7 +190,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->octaves = (uint8_t *)(new->units + height *row_units);
     enum iw_error error = plan_fill(new, protect, image, seed);
     if (error != IW_OK) {
-        free(new);
+        protect_plan_free(new);
         return error;
     }
     *plan = new;
@@ -176,6 +199,8 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 
 void protect_plan_free(struct protect_plan *plan)
 {
+    if (plan != NULL)
+        comparison_fini(plan);
     free(plan);
 }
 

@@ -28,7 +28,9 @@ struct protect_plan {
     unsigned depth_bits;
     size_t row_units, row_pieces; /* of a padded row */
     struct visibility_map shares;
-    double total;    /* visibility of the step with these shares */
+    double total;                 /* visibility of the step with these shares */
+    struct visibility visibility; /* of a comparison, if there is a run */
+    struct visibility_run *run;
     float amplitude; /* of the last protect_render, levels */
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
     float *factors, *wanted, *levels, *changes;
@@ -57,6 +59,9 @@ static inline struct plan_piece plan_piece(const struct protect_plan *plan, uint
                                plan->octaves + y * plan->row_pieces + first / units, first, count,
                                first + count};
 }
+
+/* Ends a comparison, if there is one. */
+void comparison_fini(struct protect_plan *plan);
 
 /* Stores the values of a piece; returns the octave of their scale. */
 uint8_t units_store(const float *values, size_t count, int8_t *units);

@@ -40,8 +40,8 @@ struct level {
     float *sums, *most; /* a row each, over the rows of a block or of a cell */
 };
 
-struct run;
-typedef void band_function(struct run *run, unsigned level, unsigned y);
+struct visibility_run;
+typedef void band_function(struct visibility_run *run, unsigned level, unsigned y);
 
 struct pyramid {
     struct level levels[visibility_levels];
@@ -50,10 +50,11 @@ struct pyramid {
 };
 
 /* A run over a picture: the pyramid of the picture or of the gradient, and that of the step. */
-struct run {
+struct visibility_run {
     struct visibility *visibility;
     const struct visibility_ends *ends;
     struct pyramid first, step;
+    unsigned rows;             /* given to visibility_run_row */
     float *low;                /* the low-passed luma of the band that is ready */
     float *line[scratch_rows]; /* rows of pixels */
     float *memory;
@@ -91,7 +92,7 @@ static void pyramid_lay(struct pyramid *pyramid, const struct visibility *visibi
 }
 
 /* Lays out the buffers; returns their size.  Without memory it only measures. */
-static size_t run_lay(struct run *run, float *memory)
+static size_t run_lay(struct visibility_run *run, float *memory)
 {
     const size_t width = run->visibility->width_px;
     size_t size = 0;
@@ -103,9 +104,9 @@ static size_t run_lay(struct run *run, float *memory)
     return size;
 }
 
-static enum iw_error run_init(struct run *run, struct visibility *visibility, unsigned planes)
+static enum iw_error run_init(struct visibility_run *run, struct visibility *visibility, unsigned planes)
 {
-    *run = (struct run){.visibility = visibility, .first.planes = planes, .step.planes = planes};
+    *run = (struct visibility_run){.visibility = visibility, .first.planes = planes, .step.planes = planes};
     run->memory = calloc(run_lay(run, NULL), sizeof *run->memory);
     if (run->memory == NULL)
         return IW_NO_MEMORY;
@@ -166,7 +167,7 @@ ENGINE_CLONES static void row_halved(const float *restrict low, size_t count, fl
 }
 
 /* Splits the row of a band; every second low-passed row is a row of the next level. */
-static void level_split(struct run *run, struct pyramid *pyramid, unsigned at, unsigned y)
+static void level_split(struct visibility_run *run, struct pyramid *pyramid, unsigned at, unsigned y)
 {
     struct level *level = &pyramid->levels[at];
     for (unsigned plane = pyramid->planes; plane-- > 0;) {
@@ -180,7 +181,7 @@ static void level_split(struct run *run, struct pyramid *pyramid, unsigned at, u
 }
 
 /* Takes the next row of a level; splits and hands out the rows of the band that are then known. */
-static void pyramid_add(struct run *run, struct pyramid *pyramid, unsigned at)
+static void pyramid_add(struct visibility_run *run, struct pyramid *pyramid, unsigned at)
 {
     struct level *level = &pyramid->levels[at];
     const unsigned y = level->added++;
@@ -313,7 +314,7 @@ static float *map_row(const struct visibility_map *map, unsigned y)
  * Thresholds follow from blocks of four rows of the picture's bands.  What remains below all bands has one
  * for each sample, and is masked by nothing.
  */
-static void thresholds_ready(struct run *run, unsigned at, unsigned y)
+static void thresholds_ready(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
     const struct net_model *model = run->visibility->model;
@@ -395,12 +396,13 @@ static size_t maps_lay(struct visibility *visibility)
                 map_at(visibility, (level < model_levels ? visibility_block : 1U) << level, &size);
     visibility->means = map_at(visibility, visibility_cell_px, &size);
     visibility->peaks = map_at(visibility, visibility_cell_px, &size);
-    return size;
+    visibility->line = visibility->memory != NULL ? visibility->memory + size : NULL;
+    return size + visibility->means.columns + visibility->means.rows;
 }
 
 static enum iw_error thresholds_fill(struct visibility *visibility, const struct canvas *canvas)
 {
-    struct run run;
+    struct visibility_run run;
     double colors = 0;
     enum iw_error error = run_init(&run, visibility, model_planes);
     if (error != IW_OK)
@@ -484,7 +486,7 @@ void visibility_row(const struct visibility_map *map, unsigned factor, unsigned 
 }
 
 /* The thresholds of a row of a band. */
-static const float *thresholds_row(const struct run *run, unsigned plane, unsigned at, unsigned y)
+static const float *thresholds_row(const struct visibility_run *run, unsigned plane, unsigned at, unsigned y)
 {
     const struct visibility_map *map = &run->visibility->thresholds[at][plane];
     if (at == model_levels)
@@ -518,7 +520,7 @@ ENGINE_CLONES static void row_doubled_add(const float *restrict upper, const flo
 
 /* A finished row of the step is put out, and seen by the other pyramid.  Planes of a picture without colour
  * stay 0. */
-static void step_finish(struct run *run, unsigned y)
+static void step_finish(struct visibility_run *run, unsigned y)
 {
     const struct level *from = &run->first.levels[0], *to = &run->step.levels[0];
     for (unsigned plane = 0; plane < run->first.planes; plane++)
@@ -529,7 +531,7 @@ static void step_finish(struct run *run, unsigned y)
 }
 
 /* A row of a band becomes the step's; then the rows of the finer level that waited for it do. */
-static void step_row(struct run *run, unsigned at, unsigned y)
+static void step_row(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->first.levels[at], *coarse = level + 1;
     assert(level->added <= y + level->kept);
@@ -551,7 +553,7 @@ static void step_row(struct run *run, unsigned at, unsigned y)
         step_row(run, at - 1, fine);
 }
 
-static void gradient_ready(struct run *run, unsigned at, unsigned y)
+static void gradient_ready(struct visibility_run *run, unsigned at, unsigned y)
 {
     if (at == model_levels - 1)
         step_row(run, at, y);
@@ -632,7 +634,7 @@ static void cells_add(const struct visibility *visibility, const struct level *l
 }
 
 /* Adds the powers of a row of responses to the cells.  A sample of the coarsest level has 2x2 cells. */
-static void powers_row(struct run *run, unsigned at, unsigned y)
+static void powers_row(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
     float *powers = run->line[1];
@@ -655,7 +657,7 @@ static void powers_row(struct run *run, unsigned at, unsigned y)
 }
 
 /* Bands become responses.  Lines also need the rows below. */
-static void response_ready(struct run *run, unsigned at, unsigned y)
+static void response_ready(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
     for (unsigned plane = 0; plane < run->step.planes; plane++)
@@ -668,27 +670,74 @@ static void response_ready(struct run *run, unsigned at, unsigned y)
             powers_row(run, at, row - reach);
 }
 
+static void cells_clear(struct visibility *visibility)
+{
+    const size_t cells = (size_t)visibility->means.columns * visibility->means.rows;
+    memset(visibility->means.values, 0, cells * sizeof(float));
+    memset(visibility->peaks.values, 0, cells * sizeof(float));
+}
+
 enum iw_error visibility_step(struct visibility *visibility, const struct visibility_ends *ends)
 {
-    struct run run;
-    const size_t cells = (size_t)visibility->means.columns * visibility->means.rows;
+    struct visibility_run run;
     enum iw_error error = run_init(&run, visibility, visibility->planes);
     if (error != IW_OK)
         return error;
     run.ends = ends;
     run.first.ready = gradient_ready;
     run.step.ready = response_ready;
-    memset(visibility->means.values, 0, cells * sizeof(float));
-    memset(visibility->peaks.values, 0, cells * sizeof(float));
-    struct pyramid *pyramid = ends->put != NULL ? &run.first : &run.step;
+    cells_clear(visibility);
     for (unsigned y = 0; y < visibility->height_px; y++) {
         ends->get(ends->data, y, run.line[0]);
-        pixels_put(pyramid, y, run.line[0]);
-        pyramid_add(&run, pyramid, 0);
+        pixels_put(&run.first, y, run.line[0]);
+        pyramid_add(&run, &run.first, 0);
     }
     free(run.memory);
     return IW_OK;
 }
+
+/* ---- the visibility of any perturbation */
+
+enum iw_error visibility_run_new(struct visibility_run **run, struct visibility *visibility)
+{
+    struct visibility_run *new = malloc(sizeof *new);
+    enum iw_error error = new != NULL ? run_init(new, visibility, visibility->planes) : IW_NO_MEMORY;
+    if (error != IW_OK) {
+        free(new);
+        return error;
+    }
+    new->step.ready = response_ready;
+    cells_clear(visibility);
+    *run = new;
+    return IW_OK;
+}
+
+void visibility_run_free(struct visibility_run *run)
+{
+    if (run != NULL)
+        free(run->memory);
+    free(run);
+}
+
+void visibility_run_row(struct visibility_run *run, const float *levels, unsigned width_px, unsigned colors)
+{
+    float *values = run->line[0];
+    const unsigned whole = run->visibility->width_px;
+    for (size_t x = 0; x < width_px; x++)
+        for (size_t color = 0; color < model_planes; color++)
+            values[model_planes * x + color] = levels[colors == 1 ? x : model_planes * x + color] / 255;
+    memset(values + (size_t)model_planes * width_px, 0, sizeof *values * model_planes * (whole - width_px));
+    pixels_put(&run->step, run->rows++, values);
+    pyramid_add(run, &run->step, 0);
+}
+
+double visibility_run_end(struct visibility_run *run)
+{
+    while (run->rows < run->visibility->height_px)
+        visibility_run_row(run, NULL, 0, 1);
+    return visibility_total(run->visibility);
+}
+
 /* ---- even visibility */
 
 /* A mean over a window of cells; edges repeat.  step: distance of neighbours. */
@@ -733,7 +782,7 @@ double visibility_even(struct visibility *visibility)
     double mean = 0, total = 0;
     for (size_t i = 0; i < cells; i++)
         map->values[i] = sqrtf(sqrtf(map->values[i] + power_floor));
-    map_blur(map, visibility->thresholds[0][0].values); /* no longer needed */
+    map_blur(map, visibility->line);
     for (size_t i = 0; i < cells; i++)
         mean += (double)map->values[i] / (double)cells;
     for (size_t i = 0; i < cells; i++) {

@@ -34,6 +34,7 @@ struct visibility {
     /* Thresholds of blocks of a band.  The last level has one for each of its samples. */
     struct visibility_map thresholds[visibility_levels][model_planes];
     struct visibility_map means, peaks; /* of cells, filled by visibility_step: mean and largest power */
+    float *line;                        /* scratch: a row or a column of cells */
     float *memory;
 };
 
@@ -44,12 +45,11 @@ void visibility_fini(struct visibility *visibility);
 
 /*
  * Where visibility_step gets the gradient and puts the step: whole rows of RGB, from the top.  Both may
- * change the values.  A row is put after it was got.  Without put the run reads a perturbation and fills only
- * means and peaks.
+ * change the values.  A row is put after it was got.
  */
 struct visibility_ends {
     void (*get)(void *data, unsigned y_px, float *values);
-    void (*put)(void *data, unsigned y_px, float *values); /* or NULL */
+    void (*put)(void *data, unsigned y_px, float *values);
     void *data;
 };
 
@@ -60,7 +60,18 @@ struct visibility_ends {
  */
 enum iw_error visibility_step(struct visibility *visibility, const struct visibility_ends *ends) IW_MUST_USE;
 
-/* The visibility of what visibility_step measured, before visibility_even. */
+/*
+ * Measures a perturbation, row by row from the top.  visibility_run_new clears means and peaks, which the run
+ * fills; NO_MEMORY.  Rows have differences in levels of 255 of one or three colours; they are 0 outside of
+ * the picture.  visibility_run_end returns the visibility.  The caller frees the run.
+ */
+struct visibility_run;
+enum iw_error visibility_run_new(struct visibility_run **run, struct visibility *visibility) IW_MUST_USE;
+void visibility_run_row(struct visibility_run *run, const float *levels, unsigned width_px, unsigned colors);
+double visibility_run_end(struct visibility_run *run);
+void visibility_run_free(struct visibility_run *run);
+
+/* The visibility of what visibility_step or a run measured, before visibility_even. */
 double visibility_total(const struct visibility *visibility);
 
 /*

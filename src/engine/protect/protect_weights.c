@@ -16,7 +16,8 @@ enum {
     table_bytes = layer_count * entry_bytes,
     number_count = sizeof(struct net_model) / sizeof(float),
     numbers_bytes = number_count * sizeof(float),
-    first_divisor = offsetof(struct net_model, thresholds) / sizeof(float),
+    first_positive = offsetof(struct net_model, thresholds) / sizeof(float),
+    adaptation = offsetof(struct net_model, adaptation) / sizeof(float),
     taps_max = 9,
     raw_values = 12 /* of the last layer, in the framework's layout */
 };
@@ -143,10 +144,12 @@ static const char *file_check(const uint8_t *bytes, size_t size)
         return "the weights file is cut or too long";
     for (unsigned layer = 0; why == NULL && layer < layer_count; layer++)
         why = entry_check(bytes + header_bytes + layer * entry_bytes, layer);
-    /* All numbers are finite, and those that the engine divides by are above 0. */
+    /* All numbers are finite. From the thresholds on they are above 0, except the exponent of the adaptation.
+     */
     for (unsigned i = 0; why == NULL && i < number_count; i++) {
         const float number = float_at(numbers + i * sizeof(float));
-        if (!isfinite(number) || (i >= first_divisor && number <= 0))
+        const bool is_positive = i >= first_positive && i != adaptation;
+        if (!isfinite(number) || (is_positive && number <= 0))
             why = "a number in the weights file is out of its range";
     }
     return why;

@@ -63,11 +63,11 @@ struct net_model {
     float shares[model_levels][model_planes];         /* of a step's bands, times a scale of all steps */
     float shown;                                      /* largest perturbation in the input of the next pass */
     float thresholds[model_levels + 1][model_planes]; /* of a picture's mean light, 0..1 */
-    float adaptation;                                 /* power of the luminance in a threshold */
-    float light, dark;                                /* mean luminance, and a constant offset of luminance */
-    float masking, calm;                              /* (calm + activity^4)^masking is the rise by masking */
-    float line;                                       /* factor of the means along lines */
-    float budgets[protect_strength_count];            /* of visibility */
+    float adaptation;                      /* power of the luminance in a threshold, of either sign */
+    float light, dark;                     /* mean luminance, and a constant offset of luminance */
+    float masking, calm;                   /* (calm + activity^4)^masking is the rise by masking */
+    float line;                            /* factor of the means along lines */
+    float budgets[protect_strength_count]; /* of visibility */
     float slack; /* distance beyond a sample's headroom that a perturbation may have, 0..1 */
 };
 
