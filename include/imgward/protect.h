@@ -27,10 +27,11 @@ struct protect_plan; /* perturbation of one picture, not scaled yet */
 
 struct protect_report {
     double visibility; /* budget of the strength, in units of the visibility model */
-    double shown;      /* visibility of the change in the result, in the same units */
-    double reached;    /* share of the intended change that is in the result, 0..1 */
-    double psnr_db;    /* of the result against the original; 99: equal */
-    bool is_limited;   /* reached is so low that the client should know */
+    double
+        shown; /* visibility of the result, in the same units: measured by a comparison, estimated before */
+    double reached;  /* share of the intended change that is in the result, 0..1 */
+    double psnr_db;  /* of the result against the original; 99: equal */
+    bool is_limited; /* reached is so low that the client should know */
 };
 
 /* "low", "standard", "high", and the reverse lookup; false for an unknown name. */

@@ -305,8 +305,8 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
         changed += step * step * row_product(plan->changes, plan->changes, samples);
     }
     report->visibility = budget;
-    report->shown = scale * budget; /* at most: what lies beyond black and white is missing */
     report_fill(report, intended > 0 ? shared / intended : 0, changed / ((double)samples * plan->height_px));
+    report->shown = scale * budget * report->reached;
     report->is_limited = report->reached < rendered_least;
 }
 
