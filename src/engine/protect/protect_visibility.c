@@ -619,7 +619,7 @@ ENGINE_CLONES static void powers_gather(const float *restrict powers, size_t cou
 static void cells_add(const struct visibility *visibility, const struct level *level, unsigned at,
                       unsigned row)
 {
-    const unsigned cell = at < cell_level ? visibility_cell_px >> at : 1;
+    const unsigned cell = at < cell_level ? (unsigned)visibility_cell_px >> at : 1;
     float *means = map_row(&visibility->means, row), *peaks = map_row(&visibility->peaks, row);
     for (unsigned i = 0; i < visibility->means.columns; i++) {
         const unsigned first = i * visibility_cell_px >> at;
