@@ -397,13 +397,22 @@ key_cache_s = 1""", text, flags=re.S)
     def crashes(self):
         return rounds.Site.crashes(self)
 
-    def changes(self, reason):
-        """The changes of database server that pools and workers logged with this reason."""
-        count = 0
+    def reasons(self):
+        """For each pool and worker: the reasons of its changes of database server, from its log."""
+        found = []
         for name in ("api1", "api2", "worker1", "worker2"):
             with open(os.path.join(self.log, name + ".log"), encoding="utf-8", errors="replace") as file:
-                count += sum('"event":"database_changed"' in line and f'"reason":"{reason}"' in line for line in file)
-        return count
+                found.append([reason for line in file if '"event":"database_changed"' in line
+                              for reason in ("away", "back") if f'"reason":"{reason}"' in line])
+        return found
+
+    def changes(self, reason):
+        """The changes of database server that pools and workers logged with this reason."""
+        return sum(one.count(reason) for one in self.reasons())
+
+    def all_changed(self, reason):
+        """Whether the last change of each pool and worker has this reason."""
+        return all(one[-1:] == [reason] for one in self.reasons())
 
     def close(self):
         self.receiver.close()
