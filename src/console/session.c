@@ -77,14 +77,13 @@ static enum iw_error previous_end(struct request *request)
 static enum iw_error sign_in(struct request *request)
 {
     struct field_scope body;
-    size_t length;
     struct sign_in outcome;
     const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     const char *email = view_email(&body, "email");
-    const char *password = view_password(&body, "password", &length);
+    const char *password = view_password(&body, "password");
     error = context_validated(request->context);
     if (error == IW_OK)
         error = sign_in_password(request->domain, email, password, &place, &outcome);
@@ -122,11 +121,10 @@ static enum iw_error sign_out(struct request *request)
 /* Reads name and password of a new user. */
 static void entry_read(const struct field_scope *body, struct user_entry *entry)
 {
-    size_t length;
     entry->name = view_text(body, "name", user_name_code_points_max);
-    entry->password = view_password(body, "password", &length);
-    if (length > 0 || entry->password[0] == '\0')
-        user_password_check(body->context, "password", entry->password, length, entry->email);
+    entry->password = view_password(body, "password");
+    if (entry->password != NULL)
+        user_password_check(body->context, "password", entry->password, entry->email);
 }
 
 static enum iw_error sign_up(struct request *request)
@@ -198,16 +196,15 @@ static enum iw_error forgot(struct request *request)
 static enum iw_error reset(struct request *request)
 {
     struct field_scope body;
-    size_t length;
     const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     const char *token = view_text(&body, "token", token_code_points_max);
-    const char *password = view_password(&body, "password", &length);
+    const char *password = view_password(&body, "password");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_reset(request->domain, token, password, length, &place);
+        error = user_reset(request->domain, token, password, &place);
     return error == IW_OK ? view_nothing(request) : error;
 }
 

@@ -49,16 +49,15 @@ static enum iw_error change(struct request *request)
 static enum iw_error password_change(struct request *request)
 {
     struct field_scope body;
-    size_t current_length, length;
     const struct audit_place place = gate_place(request);
     const struct user *user = &request->session->user;
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
-    const char *current = view_password(&body, "currentPassword", &current_length);
-    const char *password = view_password(&body, "newPassword", &length);
+    const char *current = view_password(&body, "currentPassword");
+    const char *password = view_password(&body, "newPassword");
     if (context_validated(request->context) == IW_OK)
-        user_password_check(request->context, "newPassword", password, length, user->email);
+        user_password_check(request->context, "newPassword", password, user->email);
     error = context_validated(request->context);
     if (error == IW_OK)
         error = sign_in_confirm(request->domain, user, "currentPassword", current, &place);
@@ -71,12 +70,11 @@ static enum iw_error password_change(struct request *request)
 static enum iw_error password_confirm(struct request *request)
 {
     struct field_scope body;
-    size_t length;
     const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
-    const char *password = view_password(&body, "password", &length);
+    const char *password = view_password(&body, "password");
     error = context_validated(request->context);
     return error == IW_OK
                ? sign_in_confirm(request->domain, &request->session->user, "password", password, &place)

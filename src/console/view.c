@@ -41,16 +41,16 @@ const char *view_text(const struct field_scope *body, const char *name, size_t m
     return arena_text_n(body->context->arena, member->string, member->length);
 }
 
-const char *view_password(const struct field_scope *body, const char *name, size_t *length)
+const char *view_password(const struct field_scope *body, const char *name)
 {
     const struct json *member = json_member(body->object, name);
-    *length = 0;
-    if (!json_is(member, JSON_KIND_STRING)) {
+    if (!json_is(member, JSON_KIND_STRING))
         field_bad(body, name, json_is_absent(member) ? "is required" : "must be a string");
-        return "";
-    }
-    *length = member->length;
-    return member->string;
+    else if (strlen(member->string) != member->length)
+        field_bad(body, name, "has the character U+0000; leave it out");
+    else
+        return member->string;
+    return NULL;
 }
 
 const char *view_email(const struct field_scope *body, const char *name)

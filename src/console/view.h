@@ -18,8 +18,8 @@ enum iw_error view_body(struct request *request, struct field_scope *body) IW_MU
 /* A required text of at most most code points; "" and a detail when it is absent or invalid. */
 const char *view_text(const struct field_scope *body, const char *name, size_t most);
 
-/* A required password as sent, with its length; "" and a detail when it is absent. */
-const char *view_password(const struct field_scope *body, const char *name, size_t *length);
+/* A required password as sent; NULL and a detail when it is absent or has U+0000. */
+const char *view_password(const struct field_scope *body, const char *name);
 
 /* A required e-mail address in lower case; "" and a detail when it is absent or invalid. */
 const char *view_email(const struct field_scope *body, const char *name);

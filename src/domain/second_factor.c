@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "service/secret_box.h"
 #include "service/totp.h"
+#include "service/typed.h"
 #include "store/tokens.h"
 #include "store/users.h"
 
@@ -54,19 +55,39 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     return users_totp_set(&domain->store, user->id, sealed, sizeof sealed);
 }
 
-/* A code without groups and in upper case, as its digest was made; NULL for another form. */
+/* A code as it was typed, without the blanks and dashes between its groups. */
+static const char *code_joined(struct arena *arena, const char *code)
+{
+    struct text joined;
+    text_init(&joined, arena);
+    for (code = typed_word(arena, code); *code != '\0'; code++)
+        if (*code != '-' && *code != ' ')
+            text_add(&joined, code, 1);
+    return joined.length > 0 ? joined.data : "";
+}
+
+/* A recovery code as its digest was made, with Crockford's readings of I, L and O; NULL for another form. */
 static const char *code_clean(struct arena *arena, const char *code)
 {
-    char *clean = arena_alloc(arena, code_letters + 1);
-    size_t count = 0;
-    for (; *code != '\0'; code++) {
-        if (*code == '-' || *code == ' ')
-            continue;
-        if (count == code_letters || !isalnum((unsigned char)*code))
-            return NULL;
-        clean[count++] = (char)toupper((unsigned char)*code);
+    char *clean = arena_text(arena, code_joined(arena, code));
+    if (strlen(clean) != code_letters)
+        return NULL;
+    for (char *at = clean; *at != '\0'; at++) {
+        int letter = toupper((unsigned char)*at);
+        *at = letter == 'O' ? '0' : letter == 'I' || letter == 'L' ? '1' : (char)letter;
     }
-    return count == code_letters ? clean : NULL;
+    return clean;
+}
+
+/* True for the code that the user's authenticator shows now. */
+static bool code_is_shown(const struct domain *domain, const struct user *user, const char *code,
+                          int64_t *step)
+{
+    uint8_t secret[totp_secret_bytes];
+    bool is_shown = secret_open(domain, user, secret) &&
+                    totp_verify(secret, code_joined(domain->context->arena, code), clock_now_ms(), step);
+    crypto_wipe(secret, sizeof secret);
+    return is_shown;
 }
 
 /* Four groups of four letters of Crockford's base 32: without I, L, O and U. */
@@ -114,11 +135,8 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
                                    const struct audit_place *place, const char *codes[second_factor_codes])
 {
     int64_t step = 0;
-    uint8_t secret[totp_secret_bytes];
     struct codes_work work = {user, audit_actor_of(user, place), "secondFactorEnabled", codes, true};
-    bool is_right = secret_open(domain, user, secret) && totp_verify(secret, code, clock_now_ms(), &step);
-    crypto_wipe(secret, sizeof secret);
-    if (!is_right || user->totp_enabled_ms != 0) {
+    if (!code_is_shown(domain, user, code, &step) || user->totp_enabled_ms != 0) {
         context_detail(domain->context, "code", "is not the code that the authenticator shows now");
         return context_validated(domain->context);
     }
@@ -177,11 +195,9 @@ enum iw_error second_factor_take(struct domain *domain, const struct user *user,
                                  const struct audit_place *place)
 {
     int64_t step = 0;
-    uint8_t secret[totp_secret_bytes];
-    bool is_right = secret_open(domain, user, secret) && totp_verify(secret, code, clock_now_ms(), &step);
-    crypto_wipe(secret, sizeof secret);
     /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
-    enum iw_error error =
-        is_right ? users_totp_step(&domain->store, user->id, step) : recovery_take(domain, user, code, place);
+    enum iw_error error = code_is_shown(domain, user, code, &step)
+                              ? users_totp_step(&domain->store, user->id, step)
+                              : recovery_take(domain, user, code, place);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

@@ -89,7 +89,7 @@ static enum iw_error challenge_run(const struct store *store, void *argument)
 static enum iw_error hash_renew(struct domain *domain, const struct user *user, const char *password)
 {
     const char *hash;
-    if (!password_is_outdated(domain->config, user->password_hash))
+    if (!password_is_outdated(domain->context, domain->config, user->password_hash, password))
         return IW_OK;
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     return error == IW_OK ? users_password_set(&domain->store, user->id, hash) : error;
@@ -107,7 +107,8 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    bool is_right = password_verify(domain->config, user.id != 0 ? user.password_hash : NULL, password);
+    bool is_right =
+        password_verify(domain->context, domain->config, user.id != 0 ? user.password_hash : NULL, password);
     if (!is_right || user.is_disabled)
         return refuse(domain, &user, email, place);
     error = hash_renew(domain, &user, password);
@@ -147,7 +148,7 @@ enum iw_error sign_in_confirm(struct domain *domain, const struct user *user, co
     enum iw_error error = throttle_enter(domain, user->email, place->address);
     if (error != IW_OK)
         return error;
-    if (!password_verify(domain->config, user->password_hash, password)) {
+    if (!password_verify(domain->context, domain->config, user->password_hash, password)) {
         context_detail(domain->context, field, "is not your password");
         return context_validated(domain->context);
     }

@@ -9,6 +9,7 @@
 #include "domain/throttle.h"
 #include "domain/token.h"
 #include "service/password.h"
+#include "service/typed.h"
 #include "store/accounts.h"
 #include "store/attempts.h"
 #include "store/audit.h"
@@ -24,6 +25,7 @@ static const int64_t day_ms = 24 * 60 * 60 * 1000;
 const char *user_email_read(struct context *context, const char *field, const char *text)
 {
     static const char marks[] = "!#$%&'*+-/=?^_`{|}~.";
+    text = typed_word(context->arena, text);
     size_t length = strlen(text);
     const char *at = strrchr(text, '@');
     bool is_sound = length <= user_email_bytes_max && at != NULL && at > text && at - text <= 64 &&
@@ -43,12 +45,11 @@ const char *user_email_read(struct context *context, const char *field, const ch
     return lower;
 }
 
-bool user_password_check(struct context *context, const char *field, const char *password, size_t length,
-                         const char *email)
+bool user_password_check(struct context *context, const char *field, const char *password, const char *email)
 {
-    size_t count = text_code_points(password, length);
-    if (strlen(password) != length || count < user_password_code_points_min ||
-        count > user_password_code_points_max) {
+    password = typed_password(context->arena, password);
+    size_t count = text_code_points(password, strlen(password));
+    if (count < user_password_code_points_min || count > user_password_code_points_max) {
         context_detail(context, field, "has %zu characters; %d to %d are allowed", count,
                        user_password_code_points_min, user_password_code_points_max);
         return false;
@@ -280,12 +281,12 @@ static enum iw_error reset_run(const struct store *store, void *argument)
     return audit_add(store, &actor, "passwordReset", NULL);
 }
 
-enum iw_error user_reset(struct domain *domain, const char *token, const char *password, size_t length,
+enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
                          const struct audit_place *place)
 {
     struct user user = {.id = 0};
     struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
-    if (!user_password_check(domain->context, "password", password, length, NULL))
+    if (!user_password_check(domain->context, "password", password, NULL))
         return context_validated(domain->context);
     enum iw_error error = token_check(&domain->store, TOKEN_RESET, token);
     if (error == IW_OK)

@@ -18,12 +18,14 @@ enum {
     user_email_bytes_max = 254 /* RFC 5321, 4.5.3.1.3 */
 };
 
-/* Reads an address: printable ASCII with one "@".  The lower-case address, or NULL and a detail. */
+/*
+ * Reads an address as it was typed (typed_word): printable ASCII with one "@".  The lower-case address, or
+ * NULL and a detail.
+ */
 const char *user_email_read(struct context *context, const char *field, const char *text);
 
 /* True for a password of an allowed length that is not the address; otherwise a detail. */
-bool user_password_check(struct context *context, const char *field, const char *password, size_t length,
-                         const char *email);
+bool user_password_check(struct context *context, const char *field, const char *password, const char *email);
 
 /* What a person enters to become a user. */
 struct user_entry {
@@ -59,7 +61,7 @@ enum iw_error user_reset_token(struct domain *domain, const struct user *user,
                                const char **token) IW_MUST_USE;
 
 /* Sets the password of a token's user and ends the sessions.  TOKEN_INVALID; VALIDATION_FAILED. */
-enum iw_error user_reset(struct domain *domain, const char *token, const char *password, size_t length,
+enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
                          const struct audit_place *place) IW_MUST_USE;
 
 /* Sets a password and ends the other sessions.  The caller has checked the current one. */

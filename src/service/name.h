@@ -3,7 +3,7 @@
  *
  * The names are valid on Windows, macOS and Linux, have at most 255 bytes, and have the
  * extension of their format. Names of one list also differ on file systems that fold case or
- * normal forms. The only module that includes utf8proc. It knows no archive, store or
+ * normal forms. It knows no archive, store or
  * database.
  */
 #ifndef SERVICE_NAME_H

@@ -5,6 +5,8 @@
 
 #include <sodium.h>
 
+#include "service/typed.h"
+
 /* sodium_init selects the fastest implementation; every later call has no effect. */
 static void library_open(void)
 {
@@ -17,6 +19,7 @@ enum iw_error password_hash(struct context *context, const struct config *config
 {
     char text[crypto_pwhash_STRBYTES];
     library_open();
+    password = typed_password(context->arena, password);
     if (crypto_pwhash_str_alg(text, password, strlen(password),
                               (unsigned long long)config->console_hash_operations,
                               (size_t)config->console_hash_memory_bytes, crypto_pwhash_ALG_ARGON2ID13) != 0)
@@ -25,7 +28,7 @@ enum iw_error password_hash(struct context *context, const struct config *config
     return IW_OK;
 }
 
-bool password_verify(const struct config *config, const char *hash, const char *password)
+static bool hash_matches(const struct config *config, const char *hash, const char *password)
 {
     unsigned char key[32], salt[crypto_pwhash_SALTBYTES] = {0};
     library_open();
@@ -39,8 +42,18 @@ bool password_verify(const struct config *config, const char *hash, const char *
     return false;
 }
 
-bool password_is_outdated(const struct config *config, const char *hash)
+bool password_verify(struct context *context, const struct config *config, const char *hash,
+                     const char *password)
 {
-    return crypto_pwhash_str_needs_rehash(hash, (unsigned long long)config->console_hash_operations,
+    const char *typed = typed_password(context->arena, password);
+    return hash_matches(config, hash, typed) ||
+           (strcmp(typed, password) != 0 && hash_matches(config, hash, password));
+}
+
+bool password_is_outdated(struct context *context, const struct config *config, const char *hash,
+                          const char *password)
+{
+    return strcmp(typed_password(context->arena, password), password) != 0 ||
+           crypto_pwhash_str_needs_rehash(hash, (unsigned long long)config->console_hash_operations,
                                           (size_t)config->console_hash_memory_bytes) != 0;
 }

@@ -13,17 +13,22 @@
 
 #include "base/config.h"
 
-/* The hash of a password, in the arena.  NO_MEMORY. */
+/* The hash of a password's typed form (typed.h), in the arena.  NO_MEMORY. */
 enum iw_error password_hash(struct context *context, const struct config *config, const char *password,
                             const char **hash) IW_MUST_USE;
 
 /*
  * True when the password has this hash.  NULL is the hash of a user who does not exist or has no password: it
- * takes the same time and is false.
+ * takes the same time and is false.  Earlier versions hashed the bytes as they came: these are tried, too.
  */
-bool password_verify(const struct config *config, const char *hash, const char *password) IW_MUST_USE;
+bool password_verify(struct context *context, const struct config *config, const char *hash,
+                     const char *password) IW_MUST_USE;
 
-/* True when the hash has other parameters than the configuration. */
-bool password_is_outdated(const struct config *config, const char *hash);
+/*
+ * True when the right password should be hashed again: the hash has other parameters than the configuration,
+ * or may be that of bytes that are not in the typed form.
+ */
+bool password_is_outdated(struct context *context, const struct config *config, const char *hash,
+                          const char *password);
 
 #endif
