@@ -17,6 +17,27 @@ def test_plain_http_answers_308_to_https(stack):
     assert answer.headers["Location"] == stack.url + "/api/v2/orders?page=2"
 
 
+def test_plain_http_serves_the_challenges_of_certbot(stack):
+    """Without the file the request is redirected as any other: a renewal needs no edit of the site."""
+    plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
+    folder = os.path.join(stack.environment["IMGWARD_VAR"], "www", ".well-known", "acme-challenge")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "token"), "w", encoding="ascii") as file:
+        file.write("token.thumbprint")
+
+    def get(path):
+        connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=90)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, body, answer.headers["Location"]
+
+    assert get("/.well-known/acme-challenge/token")[:2] == (200, b"token.thumbprint")
+    for path in ("/.well-known/acme-challenge/other", "/.well-known/token"):
+        assert get(path)[0] == 308 and get(path)[2] == stack.url + path
+
+
 def test_nginx_takes_the_shipped_files_without_a_warning(stack):
     var = stack.environment["IMGWARD_VAR"]
     done = subprocess.run(["nginx", "-t", "-e", "stderr", "-c", f"{var}/etc/nginx.conf", "-p", var + "/"],

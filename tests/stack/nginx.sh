@@ -19,6 +19,7 @@ for file in "$root"/nginx/*.conf; do
         -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
         -e "s|/usr/share/imgward/web/|$root/web/|" -e "s|/var/lib/imgward/store|$var/store|g" \
         -e "s|/usr/share/imgward/api/|$documents/|" \
+        -e "s|root /var/www/html;|root $var/www;|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
         -e "s|/etc/ssl/imgward.example/privkey.pem|$var/tls/server.key|" \
