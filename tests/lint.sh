@@ -81,7 +81,7 @@ rule_driver_headers() {
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
     included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
-    included_outside 'utf8proc\.h' 'src/service/(name|term)\.[ch]'
+    included_outside 'utf8proc\.h' 'src/service/(name|term|typed)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
     included_outside 'brotli/.*' 'src/service/decode\.[ch]'
     included_outside 'sodium\.h' 'src/service/password\.c'

@@ -16,8 +16,8 @@
 const char *typed_password(struct arena *arena, const char *text);
 
 /*
- * An address or a code: compatible characters such as fullwidth ones become plain ones (NFKC), the
- * ideographic full stop becomes a point, each dash "-", invisible characters and the blanks around the text
+ * An address or a code: compatible characters such as fullwidth ones become plain ones (NFKC).  The
+ * ideographic full stop becomes a point, each dash "-".  Invisible characters and the blanks around the text
  * are removed.  Text that is not UTF-8 is unchanged.
  */
 const char *typed_word(struct arena *arena, const char *text);
