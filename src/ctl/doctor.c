@@ -163,10 +163,13 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
     const struct db_server *server = &doctor->server;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
-    if (strstr(server->sql_mode, "STRICT_ALL_TABLES") == NULL)
+    if (server->session_unset[0] != '\0')
         return say(doctor, DOCTOR_WRONG,
-                   "sql_mode is %s without STRICT_ALL_TABLES; check init_connect and proxies",
-                   server->sql_mode);
+                   "the session could not set %s; check proxies, and the server's global values",
+                   server->session_unset);
+    if (server->is_statement_logged)
+        return say(doctor, DOCTOR_WRONG,
+                   "binlog_format is STATEMENT, which refuses writes at READ-COMMITTED; set MIXED or ROW");
     if (strcmp(server->connection_set, "utf8mb4") != 0 || server->database_set == NULL ||
         strcmp(server->database_set, "utf8mb4") != 0)
         return say(doctor, DOCTOR_WRONG,
@@ -187,8 +190,8 @@ static enum doctor_verdict check_connections(struct doctor *doctor)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (most < processes + connections_beside)
         return say(doctor, DOCTOR_WRONG,
-                   "max_connections is %" PRId64 ", and the pool uses %" PRId64 "; set it to %" PRId64
-                   " or more, or reduce api.processes",
+                   "max_connections or max_user_connections is %" PRId64 ", and the pool uses %" PRId64
+                   "; set it to %" PRId64 " or more, or reduce api.processes",
                    most, processes, processes + connections_beside);
     return say(doctor, DOCTOR_OK, "the pool uses %" PRId64 " of %" PRId64, processes, most);
 }

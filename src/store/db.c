@@ -339,14 +339,65 @@ void db_statement_limit_s(struct db *db, unsigned seconds)
     db->statement_max_s = seconds;
 }
 
+/*
+ * The variables that statements rely on: a server may have other global values, as shared hosts do.  Those
+ * without another reason have MariaDB's default.
+ */
+static const struct {
+    const char *name;
+    const char *value; /* SQL */
+} session[] = {
+    {"time_zone", "'+00:00'"},
+    {"sql_mode", "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"},
+    {"innodb_lock_wait_timeout", "5"},
+    {"tx_isolation", "'READ-COMMITTED'"},
+    {"session_track_system_variables", "'last_insert_id'"},
+    {"autocommit", "1"},
+    {"completion_type", "'NO_CHAIN'"},
+    {"tx_read_only", "0"},
+    {"sql_safe_updates", "0"},
+    {"sql_big_selects", "1"}, /* ignores max_join_size */
+    {"sql_select_limit", "18446744073709551615"},
+    {"sql_auto_is_null", "0"},
+    {"max_sort_length", "1024"},
+    {"foreign_key_checks", "1"},
+    {"unique_checks", "1"},
+    {"check_constraint_checks", "1"},
+    {"wait_timeout", "28800"},
+    {"net_read_timeout", "30"},
+    {"net_write_timeout", "60"},
+};
+enum { session_count = sizeof session / sizeof session[0] };
+
+/* Sets the session.  With skip_character_set_client_handshake the server ignores MYSQL_SET_CHARSET_NAME. */
+static const char *session_statement(struct arena *arena)
+{
+    struct text statement;
+    text_init(&statement, arena);
+    text_add_string(&statement, "SET NAMES utf8mb4");
+    for (unsigned i = 0; i < session_count; i++)
+        text_printf(&statement, ", %s = %s", session[i].name, session[i].value);
+    return statement.data;
+}
+
+/* Selects the names of variables that have another value; "" for none. */
+static const char *session_question(struct arena *arena)
+{
+    struct text question;
+    text_init(&question, arena);
+    text_add_string(&question, "CONCAT_WS(', '");
+    for (unsigned i = 0; i < session_count; i++)
+        text_printf(&question, ", IF(@@SESSION.%s = %s, NULL, '%s')", session[i].name, session[i].value,
+                    session[i].name);
+    text_add_string(&question, ")");
+    return question.data;
+}
+
 static void connection_options(MYSQL *connection, const struct db *db)
 {
     char limit[64];
     const struct config *config = db->config;
-    static const char session[] =
-        "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,"
-        "NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5, "
-        "tx_isolation = 'READ-COMMITTED', session_track_system_variables = 'last_insert_id'";
+    struct arena *arena = arena_new(0);
     unsigned timeout_s = (unsigned)config->database_timeout_s;
     /* Other servers are there: one that does not end a statement in its time is taken for frozen. */
     bool is_limited = db->host_count > 1 && db->statement_max_s > 0;
@@ -357,10 +408,10 @@ static void connection_options(MYSQL *connection, const struct db *db)
     mysql_options(connection, MYSQL_OPT_WRITE_TIMEOUT, &timeout_s);
     mysql_options(connection, MYSQL_OPT_RECONNECT, &no);
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    mysql_options(connection, MYSQL_INIT_COMMAND, session);
+    mysql_options(connection, MYSQL_INIT_COMMAND, session_statement(arena));
     snprintf(limit, sizeof limit, "SET max_statement_time = %u", db->statement_max_s);
-    if (db->statement_max_s > 0)
-        mysql_options(connection, MYSQL_INIT_COMMAND, limit);
+    mysql_options(connection, MYSQL_INIT_COMMAND, limit);
+    arena_free(arena);
 }
 
 /* ---- servers ---- */
@@ -1079,18 +1130,24 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
     struct db_rows rows;
     enum iw_error error = db_run(
         store,
-        "SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_connection, "
-        "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
-        "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), @@max_connections, "
-        "(SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
-        "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
-        "variable_name = 'wsrep_local_state_comment')",
+        arena_printf(
+            store->context->arena,
+            "SELECT VERSION(), %s, @@SESSION.character_set_connection, "
+            "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
+            "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), "
+            "IF(@@max_user_connections = 0, @@max_connections, LEAST(@@max_connections, "
+            "@@max_user_connections)), "
+            "(SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
+            "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
+            "variable_name = 'wsrep_local_state_comment'), "
+            "IF(@@log_bin AND @@SESSION.binlog_format = 'STATEMENT', 1, 0)",
+            session_question(store->context->arena)),
         NULL, 0, &rows);
     if (error != IW_OK)
         return error;
     *server = (struct db_server){
         .version = db_text_of(db_at(&rows, 0, 0)),
-        .sql_mode = db_text_of(db_at(&rows, 0, 1)),
+        .session_unset = db_text_of(db_at(&rows, 0, 1)),
         .connection_set = db_text_of(db_at(&rows, 0, 2)),
         .database_set = db_text_of(db_at(&rows, 0, 3)),
         .now_ms = db_integer_of(db_at(&rows, 0, 4)),
@@ -1099,6 +1156,7 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
         .connections_max = db_integer_of(db_at(&rows, 0, 7)),
         .cluster_size = db_integer_of(db_at(&rows, 0, 8)),
         .cluster_state = db_text_of(db_at(&rows, 0, 9)),
+        .is_statement_logged = db_integer_of(db_at(&rows, 0, 10)) != 0,
     };
     return IW_OK;
 }

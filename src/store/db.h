@@ -135,15 +135,16 @@ const char *db_folder(const struct store *store);
 /* The server's settings that an operator checks; texts are the arena's. */
 struct db_server {
     const char *version;
-    const char *sql_mode;       /* of our session */
+    const char *session_unset; /* names of the session's variables that did not take our value; "" for none */
     const char *connection_set; /* character set of our session */
     const char *database_set;   /* character set of the database */
     int64_t now_ms;             /* the server's clock */
     int64_t packet_bytes;       /* max_allowed_packet */
-    int64_t connections_max;    /* max_connections */
+    int64_t connections_max;    /* max_connections, or the user's limit */
     int64_t cluster_size;       /* nodes that this one sees (wsrep_cluster_size); 0: no Galera */
     const char *cluster_state;  /* wsrep_local_state_comment; "" without Galera */
     bool is_read_only;
+    bool is_statement_logged; /* binlog_format refuses writes of READ-COMMITTED */
 };
 
 enum iw_error db_server_read(const struct store *store, struct db_server *server) IW_MUST_USE;
