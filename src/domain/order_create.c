@@ -126,8 +126,7 @@ static enum iw_error insert_work(const struct store *store, void *user)
         error = quota_alone_check(store->context, work->claim);
     if (error == IW_OK && work->is_direct)
         error = check_add(store, work->row);
-    bool is_needed = !work->claim->is_covered || work->claim->texts > 0;
-    work->row->claim = is_needed ? work->claim : NULL;
+    work->row->claim = quotas_claim_is_empty(work->claim) ? NULL : work->claim;
     return error == IW_OK ? orders_insert(store, work->row, work->file_ids) : error;
 }
 

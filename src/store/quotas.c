@@ -26,6 +26,28 @@ static int64_t claimed(const struct quota_claim *claim, int64_t amount, int64_t 
     return claim->is_covered ? 0 : amount * (1 + claim->ahead) - reserved;
 }
 
+/* The amounts that a claim adds to the counters. */
+struct claim_sums {
+    int64_t orders, files, uploads, files_day;
+};
+
+static struct claim_sums sums_of(const struct quota_claim *claim)
+{
+    const struct quota_amounts *own = &claim->amounts, *reserved = &claim->reserve.amounts;
+    bool is_of_day = quota_reserve_is_of_day(&claim->reserve, claim->now_ms);
+    return (struct claim_sums){claimed(claim, own->orders, reserved->orders),
+                               claimed(claim, own->files, reserved->files),
+                               claimed(claim, own->uploads, reserved->uploads),
+                               claimed(claim, own->files, is_of_day ? reserved->files : 0)};
+}
+
+bool quotas_claim_is_empty(const struct quota_claim *claim)
+{
+    struct claim_sums sums = sums_of(claim);
+    return claim->texts == 0 && sums.orders == 0 && sums.files == 0 && sums.uploads == 0 &&
+           sums.files_day == 0;
+}
+
 struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
                                          struct db_value *next)
 {
@@ -34,28 +56,23 @@ struct db_value *quotas_claim_parameters(struct context *context, const struct q
     clock_day(claim->now_ms, text);
     struct db_value day = db_text(arena_text(context->arena, text));
     int64_t uploads_max = of[QUOTA_PROMISED_BYTES] / claim->upload_max_bytes;
-    const struct quota_amounts *own = &claim->amounts, *reserved = &claim->reserve.amounts;
-    int64_t orders = claimed(claim, own->orders, reserved->orders);
-    int64_t files = claimed(claim, own->files, reserved->files);
-    int64_t uploads = claimed(claim, own->uploads, reserved->uploads);
-    bool is_of_day = quota_reserve_is_of_day(&claim->reserve, claim->now_ms);
-    int64_t files_day = claimed(claim, own->files, is_of_day ? reserved->files : 0);
+    struct claim_sums sums = sums_of(claim);
     const struct db_value values[quota_claim_parameters] = {
-        db_integer(orders),
-        db_integer(files),
-        db_integer(uploads),
+        db_integer(sums.orders),
+        db_integer(sums.files),
+        db_integer(sums.uploads),
         day,
-        db_integer(files_day),
+        db_integer(sums.files_day),
         day,
         db_integer(claim->texts),
         day,
         db_integer(claim->account_id),
-        highest(claim, of[QUOTA_ORDERS_PENDING], orders),
-        highest(claim, of[QUOTA_FILES_PENDING], files),
-        highest(claim, uploads_max, uploads),
+        highest(claim, of[QUOTA_ORDERS_PENDING], sums.orders),
+        highest(claim, of[QUOTA_FILES_PENDING], sums.files),
+        highest(claim, uploads_max, sums.uploads),
         highest(claim, of[QUOTA_STORED_BYTES], 1),
         day,
-        highest(claim, of[QUOTA_FILES_DAY], files_day),
+        highest(claim, of[QUOTA_FILES_DAY], sums.files_day),
         day,
         highest(claim, of[QUOTA_TEXTS_DAY], claim->texts),
     };

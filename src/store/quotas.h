@@ -33,6 +33,12 @@ enum { quota_ahead_quarters = 3 };
 enum { quota_claim_parameters = 17 };
 
 /*
+ * True when the reserve covers the creation exactly: there is nothing to count.  The statement below would
+ * change no row, which means that a limit is reached.
+ */
+bool quotas_claim_is_empty(const struct quota_claim *claim);
+
+/*
  * The statement that counts a creation.  It changes no row when a limit is reached, or the account has no
  * row.  quotas_claim_parameters writes its parameters and returns the place after them.
  */

@@ -145,6 +145,19 @@ def test_a_creation_that_fails_returns_what_it_took_from_the_reserve(stack):
     balanced(account, len(keys))
 
 
+def test_a_reserve_of_exactly_one_order_covers_it_in_a_later_term(stack):
+    """The claim then adds nothing; that no row changes does not mean that a limit is reached."""
+    account = stack.account_new()
+    assert account.create(["a.jpg", "b.jpg"]).status == 201
+    for _ in range(3):
+        stack.sql("UPDATE account_usage SET orders_pending = orders_pending + 1, files_pending = files_pending + 2, uploads_pending = "
+                  f"uploads_pending + 2, files_day = files_day + 2 WHERE account_id = {account.account}")
+        stack.redis("SET", reserve_key(account), f"{int(time.time()) // 10 - 1} 1 2 2")
+        answer = account.create(["a.jpg", "b.jpg"])
+        assert answer.status == 201, answer
+    balanced(account, 4)
+
+
 def test_a_reserve_that_redis_lost_is_free_again_after_the_reconciliation(stack):
     account, keys = busy(stack)
     stack.redis("DEL", reserve_key(account))
