@@ -53,6 +53,8 @@
     /* Points outside the drivers: no driver is called between their two steps, or the same one is. */       \
     FAULT(POOL_RELOADED, "pool.reloaded", DIES, "the supervisor has a new configuration, its children not")  \
     FAULT(REQUEST_ADMITTED, "request.admitted", DIES, "key and limit are checked, the handler not called")   \
+    FAULT(USER_VERIFIED, "user.verified", DIES,                                                              \
+          "password or code is verified, the change not begun; the change")                                  \
     FAULT(IMAGE_DECODED, "image.decoded", DIES, "image process: the picture is decoded")                     \
     FAULT(IMAGE_CHANGED, "image.changed", DIES, "image process: the engine is done")                         \
     FAULT(LEASES_LOST, "leases.lost", DIES, "a sweep took leases back; most sweeps find none")               \

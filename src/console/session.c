@@ -40,11 +40,11 @@ static enum iw_error sign_in_answer(struct request *request, const struct sign_i
 {
     struct render *render = response_data(request);
     if (sign_in->challenge == NULL)
-        gate_cookie_set(request, sign_in->token);
+        gate_cookie_set(request, sign_in->fresh.token);
     render_object_begin(render, "data");
     render_string(render, "state", sign_in->challenge == NULL ? "signedIn" : "secondFactor");
     if (sign_in->challenge == NULL)
-        session_render(render, request, &sign_in->session);
+        session_render(render, request, &sign_in->fresh.session);
     else
         render_string(render, "challenge", sign_in->challenge);
     render_object_end(render);

@@ -46,9 +46,17 @@ static enum iw_error change(struct request *request)
     return error == IW_OK ? user_answer(request, &user) : error;
 }
 
+/* The cookie and the CSRF token of the session that replaces the one before. */
+static void renewal_render(struct request *request, struct render *render, const struct session_new *fresh)
+{
+    gate_cookie_set(request, fresh->token);
+    render_string(render, "csrfToken", fresh->session.csrf_token);
+}
+
 static enum iw_error password_change(struct request *request)
 {
     struct field_scope body;
+    struct session_new fresh;
     const struct audit_place place = gate_place(request);
     const struct user *user = &request->session->user;
     enum iw_error error = view_body(request, &body);
@@ -62,8 +70,14 @@ static enum iw_error password_change(struct request *request)
     if (error == IW_OK)
         error = sign_in_confirm(request->domain, user, "currentPassword", current, &place);
     if (error == IW_OK)
-        error = user_password_set(request->domain, request->session, password, &place);
-    return error == IW_OK ? view_nothing(request) : error;
+        error = user_password_set(request->domain, user, password, &place, &fresh);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    renewal_render(request, render, &fresh);
+    render_object_end(render);
+    return IW_OK;
 }
 
 /* Reads the password of a body and checks it. */
@@ -101,7 +115,9 @@ static enum iw_error totp_make(struct request *request)
     return IW_OK;
 }
 
-static enum iw_error codes_answer(struct request *request, const char *const codes[second_factor_codes])
+/* fresh: the session that replaces the one before, or NULL. */
+static enum iw_error codes_answer(struct request *request, const char *const codes[second_factor_codes],
+                                  const struct session_new *fresh)
 {
     struct render *render = response_data(request);
     render_object_begin(render, "data");
@@ -109,6 +125,8 @@ static enum iw_error codes_answer(struct request *request, const char *const cod
     for (int i = 0; i < second_factor_codes; i++)
         render_string(render, NULL, codes[i]);
     render_array_end(render);
+    if (fresh != NULL)
+        renewal_render(request, render, fresh);
     render_object_end(render);
     return IW_OK;
 }
@@ -116,6 +134,7 @@ static enum iw_error codes_answer(struct request *request, const char *const cod
 static enum iw_error totp_enable(struct request *request)
 {
     struct field_scope body;
+    struct session_new fresh;
     const char *codes[second_factor_codes];
     const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
@@ -124,8 +143,8 @@ static enum iw_error totp_enable(struct request *request)
     const char *code = view_text(&body, "code", code_code_points_max);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = second_factor_enable(request->domain, &request->session->user, code, &place, codes);
-    return error == IW_OK ? codes_answer(request, codes) : error;
+        error = second_factor_enable(request->domain, &request->session->user, code, &place, codes, &fresh);
+    return error == IW_OK ? codes_answer(request, codes, &fresh) : error;
 }
 
 static enum iw_error totp_disable(struct request *request)
@@ -145,7 +164,7 @@ static enum iw_error codes_renew(struct request *request)
     enum iw_error error = password_confirm(request);
     if (error == IW_OK)
         error = second_factor_codes_new(request->domain, &request->session->user, &place, codes);
-    return error == IW_OK ? codes_answer(request, codes) : error;
+    return error == IW_OK ? codes_answer(request, codes, NULL) : error;
 }
 
 static enum iw_error sessions_show(struct request *request)

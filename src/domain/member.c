@@ -206,36 +206,35 @@ enum iw_error member_remove(struct domain *domain, const struct session *session
 
 /* The argument of flags_run. */
 struct flags_work {
-    const struct user *user;
-    bool is_admin;
-    bool is_disabled;
+    int64_t user_id;
+    const struct member_flags *flags;
     struct audit_actor actor;
 };
 
 static enum iw_error flags_run(const struct store *store, void *argument)
 {
     const struct flags_work *work = argument;
-    const struct user *user = work->user;
-    enum iw_error error = users_flags_set(store, user->id, work->is_admin, work->is_disabled);
-    if (error == IW_OK && work->is_disabled)
-        error = sessions_end_others(store, user->id, 0);
-    if (error == IW_OK && work->is_admin != user->is_admin)
-        error = audit_add(store, &work->actor, work->is_admin ? "adminGranted" : "adminRevoked", "email",
-                          user->email, NULL);
-    if (error == IW_OK && work->is_disabled != user->is_disabled)
-        error = audit_add(store, &work->actor, work->is_disabled ? "userDisabled" : "userEnabled", "email",
-                          user->email, NULL);
+    struct user user;
+    enum iw_error error = users_lock(store, work->user_id, &user);
+    bool is_admin = work->flags->is_admin >= 0 ? work->flags->is_admin != 0 : user.is_admin;
+    bool is_disabled = work->flags->is_disabled >= 0 ? work->flags->is_disabled != 0 : user.is_disabled;
+    if (error == IW_OK)
+        error = users_flags_set(store, user.id, is_admin, is_disabled);
+    if (error == IW_OK && is_disabled)
+        error = sessions_end_others(store, user.id, 0);
+    if (error == IW_OK && is_admin != user.is_admin)
+        error = audit_add(store, &work->actor, is_admin ? "adminGranted" : "adminRevoked", "email",
+                          user.email, NULL);
+    if (error == IW_OK && is_disabled != user.is_disabled)
+        error = audit_add(store, &work->actor, is_disabled ? "userDisabled" : "userEnabled", "email",
+                          user.email, NULL);
     return error;
 }
 
 enum iw_error member_flags_set(struct domain *domain, const struct user *user,
                                const struct member_flags *flags, const struct audit_actor *actor)
 {
-    struct flags_work work = {user, user->is_admin, user->is_disabled, *actor};
+    struct flags_work work = {user->id, flags, *actor};
     work.actor.account_id = user->account.id;
-    if (flags->is_admin >= 0)
-        work.is_admin = flags->is_admin != 0;
-    if (flags->is_disabled >= 0)
-        work.is_disabled = flags->is_disabled != 0;
     return db_transaction(&domain->store, flags_run, &work);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/verified.h"
 #include "service/secret_box.h"
 #include "service/totp.h"
 #include "service/typed.h"
@@ -42,6 +43,19 @@ static const char *label_of(struct arena *arena, const char *text)
     return label.data;
 }
 
+/* The argument of make_run. */
+struct make_work {
+    int64_t user_id;
+    const uint8_t *sealed;
+    size_t size;
+};
+
+static enum iw_error make_run(const struct store *store, void *argument)
+{
+    const struct make_work *work = argument;
+    return users_totp_set(store, work->user_id, work->sealed, work->size);
+}
+
 enum iw_error second_factor_make(struct domain *domain, const struct user *user, struct second_factor *factor)
 {
     struct arena *arena = domain->context->arena;
@@ -52,7 +66,8 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     factor->url = arena_printf(arena, "otpauth://totp/imgward:%s?secret=%s&issuer=imgward",
                                label_of(arena, user->email), factor->secret);
     crypto_wipe(secret, sizeof secret);
-    return users_totp_set(&domain->store, user->id, sealed, sizeof sealed);
+    struct make_work work = {user->id, sealed, sizeof sealed};
+    return verified_transaction(domain, user, "totp_make", make_run, &work);
 }
 
 /* A code as it was typed, without the blanks and dashes between its groups. */
@@ -114,7 +129,6 @@ struct codes_work {
     struct audit_actor actor;
     const char *event;
     const char **codes;
-    bool is_enabling;
 };
 
 static enum iw_error codes_run(const struct store *store, void *argument)
@@ -124,32 +138,51 @@ static enum iw_error codes_run(const struct store *store, void *argument)
     enum iw_error error = IW_OK;
     for (int i = 0; i < second_factor_codes; i++)
         work->codes[i] = code_new(store->context->arena, digests[i]);
-    if (work->is_enabling)
-        error = users_totp_enable(store, work->user->id, clock_now_ms());
-    if (error == IW_OK)
-        error = tokens_codes_set(store, work->user->id, (const uint8_t(*)[32])digests, second_factor_codes);
+    error = tokens_codes_set(store, work->user->id, (const uint8_t(*)[32])digests, second_factor_codes);
     return error == IW_OK ? audit_add(store, &work->actor, work->event, NULL) : error;
 }
 
-enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place, const char *codes[second_factor_codes])
+/* The argument of enable_run. */
+struct enable_work {
+    struct codes_work codes;
+    const struct domain *domain;
+    const struct audit_place *place;
+    int64_t step;
+    struct session_new *fresh;
+};
+
+/* The step's code cannot sign in any more. */
+static enum iw_error enable_run(const struct store *store, void *argument)
 {
-    int64_t step = 0;
-    struct codes_work work = {user, audit_actor_of(user, place), "secondFactorEnabled", codes, true};
-    if (!code_is_shown(domain, user, code, &step) || user->totp_enabled_ms != 0) {
+    struct enable_work *work = argument;
+    const struct user *user = work->codes.user;
+    enum iw_error error = users_totp_step(store, user->id, work->step);
+    if (error == IW_OK || error == IW_NOT_FOUND)
+        error = users_totp_enable(store, user->id, clock_now_ms());
+    if (error == IW_OK)
+        error = session_renew(work->domain, store, user, work->place, work->fresh);
+    return error == IW_OK ? codes_run(store, &work->codes) : error;
+}
+
+enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
+                                   const struct audit_place *place, const char *codes[second_factor_codes],
+                                   struct session_new *fresh)
+{
+    struct enable_work work = {
+        {user, audit_actor_of(user, place), "secondFactorEnabled", codes}, domain, place, .fresh = fresh};
+    if (!code_is_shown(domain, user, code, &work.step) || user->totp_enabled_ms != 0) {
         context_detail(domain->context, "code", "is not the code that the authenticator shows now");
         return context_validated(domain->context);
     }
-    enum iw_error error = users_totp_step(&domain->store, user->id, step);
-    return error == IW_OK || error == IW_NOT_FOUND ? db_transaction(&domain->store, codes_run, &work) : error;
+    return verified_transaction(domain, user, "totp_enable", enable_run, &work);
 }
 
 enum iw_error second_factor_codes_new(struct domain *domain, const struct user *user,
                                       const struct audit_place *place, const char *codes[second_factor_codes])
 {
-    struct codes_work work = {user, audit_actor_of(user, place), "recoveryCodesMade", codes, false};
+    struct codes_work work = {user, audit_actor_of(user, place), "recoveryCodesMade", codes};
     if (user->totp_enabled_ms != 0)
-        return db_transaction(&domain->store, codes_run, &work);
+        return verified_transaction(domain, user, "recovery_codes", codes_run, &work);
     return context_fail(domain->context, IW_VALIDATION_FAILED,
                         "The second factor is off; recovery codes come with it.");
 }
@@ -175,29 +208,28 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
                                     const struct audit_actor *actor)
 {
     struct disable_work work = {user, actor};
-    return db_transaction(&domain->store, disable_run, &work);
+    return verified_transaction(domain, user, "totp_disable", disable_run, &work);
 }
 
-static enum iw_error recovery_take(struct domain *domain, const struct user *user, const char *code,
+static enum iw_error recovery_take(const struct store *store, const struct user *user, const char *code,
                                    const struct audit_place *place)
 {
     uint8_t digest[32];
     const struct audit_actor actor = audit_actor_of(user, place);
-    const char *clean = code_clean(domain->context->arena, code);
+    const char *clean = code_clean(store->context->arena, code);
     if (clean == NULL)
         return IW_NOT_FOUND;
     crypto_sha256(clean, code_letters, digest);
-    enum iw_error error = tokens_code_take(&domain->store, user->id, digest);
-    return error == IW_OK ? audit_add(&domain->store, &actor, "recoveryCodeUsed", NULL) : error;
+    enum iw_error error = tokens_code_take(store, user->id, digest);
+    return error == IW_OK ? audit_add(store, &actor, "recoveryCodeUsed", NULL) : error;
 }
 
-enum iw_error second_factor_take(struct domain *domain, const struct user *user, const char *code,
-                                 const struct audit_place *place)
+enum iw_error second_factor_take(const struct domain *domain, const struct store *store,
+                                 const struct user *user, const char *code, const struct audit_place *place)
 {
     int64_t step = 0;
     /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
-    enum iw_error error = code_is_shown(domain, user, code, &step)
-                              ? users_totp_step(&domain->store, user->id, step)
-                              : recovery_take(domain, user, code, place);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
+    enum iw_error error = code_is_shown(domain, user, code, &step) ? users_totp_step(store, user->id, step)
+                                                                   : recovery_take(store, user, code, place);
+    return error == IW_NOT_FOUND ? context_fail(store->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

@@ -19,11 +19,13 @@ struct second_factor {
 enum iw_error second_factor_make(struct domain *domain, const struct user *user,
                                  struct second_factor *factor) IW_MUST_USE;
 
-/* Enables the secret that the code proves, and makes recovery codes.  VALIDATION_FAILED: the code is wrong.
+/*
+ * Enables the secret that the code proves, makes recovery codes, ends all sessions and opens a new one.
+ * VALIDATION_FAILED: the code is wrong.
  */
 enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place,
-                                   const char *codes[second_factor_codes]) IW_MUST_USE;
+                                   const struct audit_place *place, const char *codes[second_factor_codes],
+                                   struct session_new *fresh) IW_MUST_USE;
 
 enum iw_error second_factor_disable(struct domain *domain, const struct user *user,
                                     const struct audit_actor *actor) IW_MUST_USE;
@@ -33,8 +35,9 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
                                       const struct audit_place *place,
                                       const char *codes[second_factor_codes]) IW_MUST_USE;
 
-/* Takes a code, or a recovery code.  SIGN_IN_FAILED: it is wrong or was used. */
-enum iw_error second_factor_take(struct domain *domain, const struct user *user, const char *code,
+/* Takes a code, or a recovery code, in the caller's transaction.  SIGN_IN_FAILED: it is wrong or was used. */
+enum iw_error second_factor_take(const struct domain *domain, const struct store *store,
+                                 const struct user *user, const char *code,
                                  const struct audit_place *place) IW_MUST_USE;
 
 #endif

@@ -36,24 +36,31 @@ static const char *user_agent_clean(struct arena *arena, const char *text)
     return clean;
 }
 
-enum iw_error session_open(struct domain *domain, const struct user *user, const struct audit_place *place,
-                           const char **token, struct session *session)
+enum iw_error session_open(const struct domain *domain, const struct store *store, const struct user *user,
+                           const struct audit_place *place, struct session_new *fresh)
 {
     uint8_t digest[32];
-    struct arena *arena = domain->context->arena;
+    struct arena *arena = store->context->arena;
     int64_t now_ms = clock_now_ms();
-    *token = token_new(arena, digest);
+    fresh->token = token_new(arena, digest);
     const struct user_session row = {.user_id = user->id,
                                      .address = place->address,
                                      .user_agent = user_agent_clean(arena, place->user_agent),
                                      .created_ms = now_ms,
                                      .expires_ms = now_ms + domain->config->console_session_s * 1000};
-    enum iw_error error = sessions_insert(&domain->store, &row, digest);
+    enum iw_error error = sessions_insert(store, &row, digest);
     if (error != IW_OK)
         return error;
-    *session = (struct session){.user = *user};
-    session_fill(domain, *token, session);
+    fresh->session = (struct session){.user = *user};
+    session_fill(domain, fresh->token, &fresh->session);
     return IW_OK;
+}
+
+enum iw_error session_renew(const struct domain *domain, const struct store *store, const struct user *user,
+                            const struct audit_place *place, struct session_new *fresh)
+{
+    enum iw_error error = sessions_end_others(store, user->id, 0);
+    return error == IW_OK ? session_open(domain, store, user, place, fresh) : error;
 }
 
 enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,

@@ -22,9 +22,19 @@ struct session {
     const char *csrf_token;
 };
 
-/* Makes a session and returns its token, for the cookie. */
-enum iw_error session_open(struct domain *domain, const struct user *user, const struct audit_place *place,
-                           const char **token, struct session *session) IW_MUST_USE;
+/* A session that was just opened; its token is for the cookie. */
+struct session_new {
+    const char *token;
+    struct session session;
+};
+
+/* Opens a session in the caller's transaction. */
+enum iw_error session_open(const struct domain *domain, const struct store *store, const struct user *user,
+                           const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
+
+/* The same after a change of password or second factor: all sessions of the user end before. */
+enum iw_error session_renew(const struct domain *domain, const struct store *store, const struct user *user,
+                            const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
 /* Finds the session of a token (NULL: none) and notes its use, at most once a minute.  SESSION_REQUIRED. */
 enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,

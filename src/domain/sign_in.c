@@ -1,10 +1,13 @@
 #include "domain/sign_in.h"
 
+#include <imgward/fault.h>
+
 #include "base/clock.h"
 #include "domain/mail.h"
 #include "domain/second_factor.h"
 #include "domain/throttle.h"
 #include "domain/token.h"
+#include "domain/verified.h"
 #include "service/password.h"
 #include "store/audit.h"
 #include "store/tokens.h"
@@ -16,6 +19,7 @@ struct sign_in_work {
     const struct audit_place *place;
     const struct user *user;
     struct sign_in *sign_in;
+    const char *code; /* sign_in_code only */
 };
 
 static const char *network_of(const struct sign_in_work *work, const struct store *store)
@@ -45,14 +49,10 @@ static enum iw_error place_notice(const struct sign_in_work *work, const struct 
 static enum iw_error open_run(const struct store *store, void *argument)
 {
     struct sign_in_work *work = argument;
-    struct domain domain = *work->domain;
-    domain.store = *store;
-    domain.context = store->context;
     const struct audit_actor actor = audit_actor_of(work->user, work->place);
     enum iw_error error = place_notice(work, store);
     if (error == IW_OK)
-        error =
-            session_open(&domain, work->user, work->place, &work->sign_in->token, &work->sign_in->session);
+        error = session_open(work->domain, store, work->user, work->place, &work->sign_in->fresh);
     if (error == IW_OK)
         error = users_signed_in(store, work->user->id, clock_now_ms());
     return error == IW_OK ? audit_add(store, &actor, "signedIn", "network", network_of(work, store), NULL)
@@ -62,7 +62,7 @@ static enum iw_error open_run(const struct store *store, void *argument)
 enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_place *place,
                           struct sign_in *sign_in)
 {
-    struct sign_in_work work = {domain, place, user, sign_in};
+    struct sign_in_work work = {domain, place, user, sign_in, NULL};
     sign_in->challenge = NULL;
     return db_transaction(&domain->store, open_run, &work);
 }
@@ -85,21 +85,34 @@ static enum iw_error challenge_run(const struct store *store, void *argument)
                       &work->sign_in->challenge);
 }
 
-/* After a change of the parameters of the hash. */
-static enum iw_error hash_renew(struct domain *domain, const struct user *user, const char *password)
+/* After a change of the parameters of the hash.  NOT_FOUND: the user has another password by now. */
+static enum iw_error hash_renew(struct domain *domain, struct user *user, const char *password)
 {
     const char *hash;
     if (!password_is_outdated(domain->context, domain->config, user->password_hash, password))
         return IW_OK;
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
-    return error == IW_OK ? users_password_set(&domain->store, user->id, hash) : error;
+    fault_point(FAULT_USER_VERIFIED, "hash_renew");
+    if (error == IW_OK)
+        error = users_password_renew(&domain->store, user->id, user->password_hash, hash);
+    user->password_hash = hash;
+    return error;
+}
+
+/* True when password or code are no longer those of the user: they are wrong like any other. */
+static bool is_changed(struct domain *domain, enum iw_error error)
+{
+    bool is_wrong = error == IW_SESSION_REQUIRED || error == IW_NOT_FOUND || error == IW_SIGN_IN_FAILED;
+    if (is_wrong)
+        context_clear(domain->context);
+    return is_wrong;
 }
 
 enum iw_error sign_in_password(struct domain *domain, const char *email, const char *password,
                                const struct audit_place *place, struct sign_in *sign_in)
 {
     struct user user = {.id = 0};
-    struct sign_in_work work = {domain, place, &user, sign_in};
+    struct sign_in_work work = {domain, place, &user, sign_in, NULL};
     sign_in->challenge = NULL;
     enum iw_error error = throttle_enter(domain, email, place->address);
     if (error == IW_OK)
@@ -112,34 +125,41 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     if (!is_right || user.is_disabled)
         return refuse(domain, &user, email, place);
     error = hash_renew(domain, &user, password);
-    if (error != IW_OK)
-        return error;
-    if (user.totp_enabled_ms != 0)
-        return db_transaction(&domain->store, challenge_run, &work);
-    error = throttle_clear(domain, email, place->address);
-    return error == IW_OK ? db_transaction(&domain->store, open_run, &work) : error;
+    if (error == IW_OK && user.totp_enabled_ms != 0)
+        error = verified_transaction(domain, &user, "challenge", challenge_run, &work);
+    else if (error == IW_OK)
+        error = verified_transaction(domain, &user, "sign_in", open_run, &work);
+    if (is_changed(domain, error))
+        return refuse(domain, &user, email, place);
+    return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, email, place->address)
+                                                       : error;
+}
+
+/* A wrong code changes nothing. */
+static enum iw_error code_run(const struct store *store, void *argument)
+{
+    struct sign_in_work *work = argument;
+    enum iw_error error = second_factor_take(work->domain, store, work->user, work->code, work->place);
+    if (error == IW_OK)
+        error = tokens_delete(store, work->user->id, TOKEN_CHALLENGE);
+    return error == IW_OK ? open_run(store, work) : error;
 }
 
 enum iw_error sign_in_code(struct domain *domain, const char *challenge, const char *code,
                            const struct audit_place *place, struct sign_in *sign_in)
 {
     struct user user = {.id = 0};
-    struct sign_in_work work = {domain, place, &user, sign_in};
+    struct sign_in_work work = {domain, place, &user, sign_in, code};
     sign_in->challenge = NULL;
     enum iw_error error = token_take(&domain->store, TOKEN_CHALLENGE, challenge, &user);
     if (error == IW_OK)
         error = throttle_enter(domain, user.email, place->address);
-    if (error == IW_OK)
-        error = second_factor_take(domain, &user, code, place);
-    if (error == IW_SIGN_IN_FAILED) {
-        context_clear(domain->context);
+    if (error != IW_OK)
+        return error;
+    error = verified_transaction(domain, &user, "second_factor", code_run, &work);
+    if (is_changed(domain, error))
         return refuse(domain, &user, user.email, place);
-    }
-    if (error == IW_OK)
-        error = tokens_delete(&domain->store, user.id, TOKEN_CHALLENGE);
-    if (error == IW_OK)
-        error = throttle_clear(domain, user.email, place->address);
-    return error == IW_OK ? db_transaction(&domain->store, open_run, &work) : error;
+    return error == IW_OK ? throttle_clear(domain, user.email, place->address) : error;
 }
 
 enum iw_error sign_in_confirm(struct domain *domain, const struct user *user, const char *field,

@@ -12,8 +12,7 @@
 /* The outcome: an open session, or the challenge of the second factor. */
 struct sign_in {
     const char *challenge; /* NULL: the session is open */
-    const char *token;     /* of the session, for the cookie */
-    struct session session;
+    struct session_new fresh;
 };
 
 /* email is in lower case.  SIGN_IN_FAILED, SIGN_IN_LIMITED. */

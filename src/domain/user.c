@@ -8,6 +8,7 @@
 #include "domain/mail.h"
 #include "domain/throttle.h"
 #include "domain/token.h"
+#include "domain/verified.h"
 #include "service/password.h"
 #include "service/typed.h"
 #include "store/accounts.h"
@@ -298,31 +299,34 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
 
 /* The argument of password_set_run. */
 struct password_work {
-    const struct session *session;
+    const struct domain *domain;
+    const struct user *user;
     const char *hash;
-    struct audit_actor actor;
+    const struct audit_place *place;
+    struct session_new *fresh;
 };
 
 static enum iw_error password_set_run(const struct store *store, void *argument)
 {
     const struct password_work *work = argument;
-    int64_t user_id = work->session->user.id;
+    const struct audit_actor actor = audit_actor_of(work->user, work->place);
+    int64_t user_id = work->user->id;
     enum iw_error error = users_password_set(store, user_id, work->hash);
     if (error == IW_OK)
-        error = sessions_end_others(store, user_id, work->session->id);
+        error = session_renew(work->domain, store, work->user, work->place, work->fresh);
     if (error == IW_OK)
         error = tokens_delete(store, user_id, TOKEN_RESET);
     if (error == IW_OK)
         error = tokens_delete(store, user_id, TOKEN_CHALLENGE);
-    return error == IW_OK ? audit_add(store, &work->actor, "passwordChanged", NULL) : error;
+    return error == IW_OK ? audit_add(store, &actor, "passwordChanged", NULL) : error;
 }
 
-enum iw_error user_password_set(struct domain *domain, const struct session *session, const char *password,
-                                const struct audit_place *place)
+enum iw_error user_password_set(struct domain *domain, const struct user *user, const char *password,
+                                const struct audit_place *place, struct session_new *fresh)
 {
-    struct password_work work = {session, NULL, audit_actor_of(&session->user, place)};
+    struct password_work work = {domain, user, NULL, place, fresh};
     enum iw_error error = password_hash(domain->context, domain->config, password, &work.hash);
-    return error == IW_OK ? db_transaction(&domain->store, password_set_run, &work) : error;
+    return error == IW_OK ? verified_transaction(domain, user, "password", password_set_run, &work) : error;
 }
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,

@@ -64,9 +64,9 @@ enum iw_error user_reset_token(struct domain *domain, const struct user *user,
 enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
                          const struct audit_place *place) IW_MUST_USE;
 
-/* Sets a password and ends the other sessions.  The caller has checked the current one. */
-enum iw_error user_password_set(struct domain *domain, const struct session *session, const char *password,
-                                const struct audit_place *place) IW_MUST_USE;
+/* Sets a password, ends all sessions and opens a new one.  The caller has checked the current password. */
+enum iw_error user_password_set(struct domain *domain, const struct user *user, const char *password,
+                                const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
                                enum user_language language) IW_MUST_USE;

@@ -191,6 +191,19 @@ enum iw_error users_password_set(const struct store *store, int64_t id, const ch
     return db_run(store, "UPDATE users SET password_hash = ? WHERE id = ?", values, 2, NULL);
 }
 
+enum iw_error users_password_renew(const struct store *store, int64_t id, const char *before,
+                                   const char *hash)
+{
+    int64_t affected = 0;
+    const struct db_value values[] = {db_text(hash), db_integer(id), db_text(before)};
+    enum iw_error error =
+        query_change(store,
+                     "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = CONVERT(? USING "
+                     "ascii) COLLATE ascii_bin",
+                     values, 3, &affected);
+    return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
+}
+
 enum iw_error users_email_verified(const struct store *store, int64_t id, int64_t now_ms)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(id)};

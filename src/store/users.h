@@ -48,6 +48,10 @@ enum iw_error users_role_set(const struct store *store, int64_t id, enum user_ro
 enum iw_error users_flags_set(const struct store *store, int64_t id, bool is_admin,
                               bool is_disabled) IW_MUST_USE;
 enum iw_error users_password_set(const struct store *store, int64_t id, const char *hash) IW_MUST_USE;
+
+/* Replaces a hash by another one of the same password; NOT_FOUND when the user has another hash by now. */
+enum iw_error users_password_renew(const struct store *store, int64_t id, const char *before,
+                                   const char *hash) IW_MUST_USE;
 enum iw_error users_email_verified(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
 enum iw_error users_signed_in(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
 

@@ -53,6 +53,8 @@ class Browser:
         finally:
             connection.close()
         self.cookies_take(given)
+        if given.status == 200 and b'"csrfToken":"' in given.body:
+            self.csrf = given.data["csrfToken"]
         return given
 
     def cookies_take(self, answer):

@@ -36,13 +36,16 @@ def test_sign_up_is_closed_where_it_is_not_open(stack, browser):
 
 
 def test_a_password_change_needs_the_old_one_and_ends_other_sessions(stack, owner):
-    second = Browser(stack)
+    second, before = Browser(stack), Browser(stack)
+    before.cookies = dict(owner.cookies)
     second.sign_in(owner.email)
     wrong = owner.post("/user/password", {"currentPassword": NEW, "newPassword": NEW})
     assert wrong.status == 400 and wrong.fields() == ["currentPassword"]
     assert owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": "short"}).fields() == ["newPassword"]
     assert owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": NEW}).status == 200
     assert second.get("/user/sessions").status == 401 and owner.get("/user/sessions").status == 200
+    # The own session has another id and another token against forged requests.
+    assert before.get("/user/sessions").status == 401 and owner.patch("/user", {"name": "Still here"}).status == 200
     assert Browser(stack).sign_in(owner.email).status == 401
     assert Browser(stack).sign_in(owner.email, NEW).status == 200
 

@@ -247,6 +247,16 @@ def test_the_second_factor_is_asked_for_and_each_code_works_once(stack, owner):
     assert second(last, challenge, codes[2]).code == "TOKEN_INVALID"
 
 
+def test_the_second_factor_ends_the_sessions_that_had_only_a_password(stack, owner):
+    before = Browser(stack)
+    before.cookies, token = dict(owner.cookies), owner.cookies[COOKIE]
+    second = Browser(stack)
+    second.sign_in(owner.email)
+    enabled(owner)
+    assert second.get("/user/sessions").status == before.get("/user/sessions").status == 401
+    assert owner.cookies[COOKIE] != token and owner.patch("/user", {"name": "Still here"}).status == 200
+
+
 def test_a_challenge_allows_few_wrong_codes(stack, owner):
     enabled(owner)
     browser, challenge = challenged(stack, owner.email)

@@ -14,7 +14,7 @@ NOTHING, KILL, FAIL, DELAY = range(4)
 ACTIONS = {"kill": KILL, "fail": FAIL, "delay": DELAY}
 # struct fault_slot: point, action, program, countdown, width, delay_ms, passed, taken, key.
 SLOT = struct.Struct("=iiiiiiII96s")
-API, WORKER, IMAGE, ANY = "a", "w", "i", ""
+API, WORKER, IMAGE, CONSOLE, ANY = "a", "w", "i", "c", ""
 
 # Name of the place, program, fault point, part of the key, capability, description. The rows follow the path of a request, then of a job.
 PLACES = [
@@ -102,6 +102,12 @@ OBJECT_PLACES = [
     ("object.deleted", WORKER, "object.answered", "POST bucket delete", "FAILS", "objects were deleted; failing: the answer is lost"),
     ("object.listed", WORKER, "object.asked", "GET bucket list-type", "FAILS", "before a list is read"),
 ]
+
+
+# Places between a proof and the change that it permits (tests/fault/test_user_changes.py).
+CONSOLE_PLACES = [(f"verified.{change}", CONSOLE, "user.verified", change, "DIES", "console: password or code is verified, nothing is changed")
+                  for change in ("sign_in", "challenge", "second_factor", "hash_renew", "password", "totp_make", "totp_enable",
+                                 "totp_disable", "recovery_codes")]
 
 
 class Point:

@@ -20,7 +20,7 @@ def test_every_fault_point_of_the_table_is_in_the_code_and_has_a_place():
         named = [name for name in re.findall(r"\bFAULT\(([A-Z_]+), \"", file.read()) if name != "NAME"]
     assert len(named) == len(set(named)) == len(points.fault_points())
     assert found == set(named)
-    places = points.table(points.PLACES + points.OBJECT_PLACES)
+    places = points.table(points.PLACES + points.OBJECT_PLACES + points.CONSOLE_PLACES)
     assert {place.point for place in places} == set(points.fault_points())
     assert len({place.name for place in places}) == len(places) > 50
 

@@ -53,7 +53,10 @@ async function send(method, path, body, signal) {
     throw new ApiError(0, null, 0);
   }
   const json = await answer.json().catch(() => null);
-  if (answer.ok) return json?.data ?? {};
+  const data = json?.data ?? {};
+  // A change of the password or the second factor renews the session.
+  if (answer.ok && path !== "/session" && data.csrfToken && user.value) session.value = { ...session.value, csrfToken: data.csrfToken };
+  if (answer.ok) return data;
   throw new ApiError(answer.status, json, Number(answer.headers.get("Retry-After")) || 0);
 }
 
