@@ -63,6 +63,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
     const struct codec_driver *driver;
     memset(picture, 0, sizeof *picture);
     enum iw_error error = driver_of(context, data, size, &driver);
+    if (error == IW_OK && driver != &codec_png_driver)
+        error = transfer_check(context, data, size);
     if (error == IW_OK)
         error = driver_decode(context, driver, data, size, limits, picture);
     if (error == IW_OK && limits->is_partial_allowed)

@@ -1,4 +1,4 @@
-/* Conversion from an ICC profile to sRGB by lcms2. Private to codec_cmyk.c and thumbnail.c. */
+/* Conversion to sRGB by lcms2. Private to codec_cmyk.c, codec_space.c and thumbnail.c. */
 #ifndef CODEC_CODEC_CONVERSION_H
 #define CODEC_CODEC_CONVERSION_H
 
@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "codec/codec_keep.h"
 
 struct conversion {
     cmsContext lcms;
@@ -17,7 +19,16 @@ struct conversion {
 /* Open the profiles. False: the profile is broken, or no memory. Call conversion_close in any case. */
 bool conversion_open(struct conversion *conversion, const void *icc, size_t size);
 
+/* The same from the colour space of a picture. False: it is sRGB, also by default, or no memory. */
+bool conversion_open_picture(struct conversion *conversion, const struct codec_picture *picture,
+                             struct arena *arena);
+
 /* Free the transform, the profiles and the context. */
 void conversion_close(struct conversion *conversion);
+
+/* ---- codec_space.c ---- */
+
+/* The colour space that the file declares, as a profile of grey or RGB. NULL: none, or sRGB. */
+cmsHPROFILE space_open(cmsContext lcms, const struct codec_picture *picture, struct arena *arena);
 
 #endif

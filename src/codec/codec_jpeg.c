@@ -54,6 +54,7 @@ struct jpeg_job {
     bool is_cut;             /* no end-of-image marker before the end of the bytes */
     bool is_scan_whole;      /* the bytes end with a scan, not in one */
     unsigned scanned;        /* bit n: component n has a scan */
+    size_t stray_bytes;      /* after entropy-coded data, see is_stray */
     struct cmyk_grid *grid;  /* CMYK; owned by keep, if not NULL */
     unsigned char *inks_row; /* CMYK: one row */
 
@@ -128,7 +129,8 @@ static void jpeg_exit(j_common_ptr common)
  * Warnings that mean lost pixels. All others concern the form only:
  *
  * JWRN_JPEG_EOF: the bytes end without an end marker; cut_check decides.
- * JWRN_EXTRANEOUS_DATA: bytes between the entropy-coded data and the next marker.
+ * JWRN_EXTRANEOUS_DATA: few bytes between the entropy-coded data and the next marker, or padding; see
+ * is_stray.
  * JWRN_NOT_SEQUENTIAL: spectral selection of 0,0 in a sequential scan, where it has no meaning.
  * JWRN_ADOBE_XFORM: an unknown colour transform; taken for YCbCr or YCCK, as by all decoders.
  * JWRN_JFIF_MAJOR: an unknown version of JFIF.
@@ -142,8 +144,27 @@ static const int warnings_of_loss[] = {
     JWRN_BOGUS_PROGRESSION, /* refined bits missing or sent twice; see jpeg_warning */
 };
 
-static bool is_loss(const struct jpeg_job *job)
+/*
+ * Bytes between two markers. In a header they belong to a segment of a wrong length. After
+ * entropy-coded data, padding of one value and up to stray_bytes_most others are form: they align
+ * the next marker. With more of them the decoder lost its place in the data before.
+ */
+static bool is_stray(struct jpeg_job *job)
 {
+    enum { stray_bytes_most = 16 };
+    const unsigned char *end = job->in.src->next_input_byte;
+    size_t count = (size_t)job->manager.msg_parm.i[0];
+    if (job->in.input_scan_number == 0 || count > (size_t)(end - job->data) ||
+        memcmp(end - count, end - count + 1, count - 1) == 0)
+        return false;
+    job->stray_bytes += count;
+    return job->stray_bytes > stray_bytes_most;
+}
+
+static bool is_loss(struct jpeg_job *job)
+{
+    if (job->manager.msg_code == JWRN_EXTRANEOUS_DATA)
+        return is_stray(job);
     /* AC coefficients before the DC ones: an unusual order without loss. */
     bool is_lossless_order =
         job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;

@@ -30,9 +30,9 @@ enum iw_error codec_check_animation(struct context *context, const struct codec_
 {
     if (header->is_animated && !limits->is_read_only)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "The image is an animation of %" PRIu32 " frames, which is not supported. Save "
+                            "The image is an animation of %" PRIu32 " frame%s, which is not supported. Save "
                             "each frame that you need as a still image and upload these.",
-                            header->frame_count);
+                            header->frame_count, header->frame_count == 1 ? "" : "s");
     if (header->width_px == 0 || header->height_px == 0)
         return context_fail(context, IW_IMAGE_CORRUPT,
                             "The image has no pixels. Export it again and upload it.");

@@ -139,6 +139,11 @@ enum iw_error codec_cut(struct context *context, size_t size);
 /* IMAGE_CORRUPT: the file is damaged; format is "JPEG" and so on. */
 enum iw_error codec_damaged(struct context *context, const char *format);
 
+/* ---- codec_transfer.c: a JPEG or WebP that was transferred or read as text ---- */
+
+/* IMAGE_CORRUPT when the compressed bytes show it. */
+enum iw_error transfer_check(struct context *context, const unsigned char *data, size_t size) IW_MUST_USE;
+
 /* ---- codec_palette.c: pictures with few colours ---- */
 
 enum { palette_colors_max = 256, palette_slot_bits = 10, palette_slots = 1 << palette_slot_bits };

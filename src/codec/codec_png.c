@@ -37,6 +37,7 @@ enum {
 #define TAG_IEND KEEP_TAG('I', 'E', 'N', 'D')
 #define TAG_ACTL KEEP_TAG('a', 'c', 'T', 'L')
 #define TAG_FCTL KEEP_TAG('f', 'c', 'T', 'L')
+#define TAG_FDAT KEEP_TAG('f', 'd', 'A', 'T')
 #define TAG_CGBI KEEP_TAG('C', 'g', 'B', 'I')
 #define TAG_TRNS KEEP_TAG('t', 'R', 'N', 'S')
 #define TAG_BKGD KEEP_TAG('b', 'K', 'G', 'D')
@@ -74,10 +75,10 @@ struct png_layout {
     bool has_pixels;
     bool has_end;
     bool is_pixel_sum_wrong; /* of a pixel chunk */
-    bool has_frame_control;  /* before the pixels: they are the first frame */
-    bool is_animated;
-    uint32_t frame_count;
-    size_t end; /* after the last chunk that counts */
+    bool has_animation;      /* acTL before the pixels */
+    bool has_frame_data;     /* fdAT */
+    uint32_t frame_count;    /* fcTL */
+    size_t end;              /* after the last chunk that counts */
 };
 
 struct png_job {
@@ -215,12 +216,14 @@ static void layout_transparency(const struct png_chunk *chunk, struct png_layout
     layout->transparency_bytes = chunk->size;
 }
 
-static void layout_animation(const struct png_chunk *chunk, struct png_layout *layout)
+/*
+ * An animation has two frames, or one that is not the still image (PNG specification, third edition,
+ * 11.3.6). Image editors leave acTL behind without frames.
+ */
+static bool is_animated(const struct png_layout *layout)
 {
-    if (layout->has_pixels || !chunk->is_sound || chunk->size < 8)
-        return;
-    layout->is_animated = true;
-    layout->frame_count = big_endian(chunk->data);
+    return layout->has_animation &&
+           (layout->frame_count > 1 || (layout->frame_count == 1 && layout->has_frame_data));
 }
 
 /* Record a chunk. An unknown critical chunk changes the meaning of the pixels. */
@@ -243,10 +246,13 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
         layout_transparency(chunk, layout);
         return IW_OK;
     case TAG_ACTL:
-        layout_animation(chunk, layout);
+        layout->has_animation |= !layout->has_pixels && chunk->is_sound;
         return IW_OK;
     case TAG_FCTL:
-        layout->has_frame_control |= !layout->has_pixels && chunk->is_sound;
+        layout->frame_count += chunk->is_sound;
+        return IW_OK;
+    case TAG_FDAT:
+        layout->has_frame_data |= chunk->is_sound;
         return IW_OK;
     default:
         if ((chunk->tag & ancillary) || !chunk->is_sound)
@@ -274,9 +280,6 @@ static enum iw_error png_layout_walk(struct context *context, const unsigned cha
         return error;
     if (!layout->has_pixels || (has_palette_type(layout) && layout->palette == NULL))
         return layout->has_end ? png_broken(context, "pixels or palette missing") : codec_cut(context, size);
-    /* An animation of one frame is a still picture. */
-    if (layout->has_frame_control && layout->frame_count == 1)
-        layout->is_animated = false;
     return IW_OK;
 }
 
@@ -472,7 +475,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     header->channels = (is_color ? 3U : 1U) + has_alpha;
     header->depth_bits = layout.depth_bits == 16 ? 16 : 8;
     header->is_lossy = false;
-    header->is_animated = layout.is_animated;
+    header->is_animated = is_animated(&layout);
     header->frame_count = layout.frame_count;
     uint64_t pixel_bytes =
         (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);

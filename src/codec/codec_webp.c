@@ -498,6 +498,9 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
         error = webp_decode_partial(context, &layout, &config, &picture->keep->loss);
     else
         error = webp_error(context, &layout, size, WebPDecode(layout.picture, layout.picture_bytes, &config));
+    /* A frame that lost bytes in its middle may decode to its end. */
+    if (error == IW_OK && layout.is_cut && !limits->is_partial_allowed)
+        error = codec_cut(context, size);
     WebPFreeDecBuffer(&config.output);
     return error;
 }

@@ -81,16 +81,15 @@ static bool thumbnail_shrink(const struct image *image, uint32_t side_px, struct
 }
 
 /* A grey profile takes one channel; a grey thumbnail's channels are equal. */
-static void thumbnail_to_srgb(struct thumbnail *thumbnail, const unsigned char *icc, size_t size)
+static void thumbnail_to_srgb(struct thumbnail *thumbnail, const struct codec_picture *picture,
+                              struct arena *arena)
 {
     struct conversion conversion;
-    bool is_open = conversion_open(&conversion, icc, size);
-    cmsColorSpaceSignature space = is_open ? cmsGetColorSpace(conversion.from) : cmsSigXYZData;
-    cmsUInt32Number layout = space == cmsSigRgbData ? TYPE_RGBA_8
-                             : space == cmsSigGrayData
-                                 ? (COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(3) | BYTES_SH(1))
-                                 : 0;
-    if (layout != 0)
+    bool is_open = conversion_open_picture(&conversion, picture, arena);
+    bool is_grey = is_open && cmsGetColorSpace(conversion.from) == cmsSigGrayData;
+    cmsUInt32Number layout =
+        is_grey ? (COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(3) | BYTES_SH(1)) : TYPE_RGBA_8;
+    if (is_open)
         conversion.transform = cmsCreateTransformTHR(conversion.lcms, conversion.from, layout, conversion.to,
                                                      TYPE_RGBA_8, INTENT_PERCEPTUAL, cmsFLAGS_NOCACHE);
     size_t count = (size_t)thumbnail->width_px * thumbnail->height_px;
@@ -165,16 +164,13 @@ static bool thumbnail_encode(const struct thumbnail *thumbnail, struct codec_byt
 unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width_px, uint32_t height_px)
 {
     struct thumbnail thumbnail = {width_px, height_px, NULL};
-    size_t icc_bytes = 0;
     /* So many samples suffice at this size; all of them would take a tenth of an embedding's time. */
     enum { samples_a_side = 8 };
     uint32_t step = picture->image.width_px / width_px / samples_a_side;
     if (!thumbnail_shrink_to(&picture->image, step == 0 ? 1 : step, &thumbnail))
         return NULL;
     struct arena *arena = arena_new(0);
-    const unsigned char *icc = meta_icc(arena, picture, &icc_bytes);
-    if (icc != NULL)
-        thumbnail_to_srgb(&thumbnail, icc, icc_bytes);
+    thumbnail_to_srgb(&thumbnail, picture, arena);
     arena_free(arena);
     size_t count = (size_t)width_px * height_px;
     for (size_t i = 0; i < count; i++)
@@ -190,12 +186,10 @@ enum iw_error codec_thumbnail(struct context *context, const struct codec_pictur
                               struct codec_bytes *bytes)
 {
     struct thumbnail thumbnail = {0, 0, NULL};
-    size_t icc_bytes = 0;
     memset(bytes, 0, sizeof *bytes);
-    const unsigned char *icc = meta_icc(context->arena, picture, &icc_bytes);
     bool is_done = thumbnail_shrink(&picture->image, side_px, &thumbnail);
-    if (is_done && icc != NULL)
-        thumbnail_to_srgb(&thumbnail, icc, icc_bytes);
+    if (is_done)
+        thumbnail_to_srgb(&thumbnail, picture, context->arena);
     is_done = is_done && thumbnail_turn(&thumbnail, meta_orientation(picture)) &&
               thumbnail_encode(&thumbnail, bytes);
     free(thumbnail.pixels);

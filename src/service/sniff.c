@@ -38,6 +38,9 @@ enum format sniff_format(const void *first_bytes, size_t n)
 #define EXPORT_AS_JPEG "Export it as JPEG and upload it again."
 #define EXPORT_AS_PNG  "Export it as PNG and upload it again."
 #define SEND_BYTES     "Send the bytes of the image file alone as the body of the PUT."
+#define TRANSFERRED_AS_TEXT                                                                                  \
+    " was changed by a transfer in text mode. Transfer it in binary mode and upload it again."
+#define READ_AS_TEXT " was changed because a program read it as text. Read and send it as binary data."
 
 /* Binary formats, by bytes at an offset. The first matching row is used. */
 static const struct {
@@ -83,14 +86,23 @@ static const struct {
     {0, 4, "qoif", "This is a QOI file. " EXPORT_AS_PNG},
     {0, 4, "DDS ", "This is a DDS texture. " EXPORT_AS_PNG},
     {0, 4, "\x1a\x45\xdf\xa3", "This is a WebM or Matroska video. Only images are taken: JPEG, PNG or WebP."},
-    {0, 5, "\x89PNG\n",
-     "This PNG file was changed by a transfer in text mode. Transfer it in binary mode and upload it again."},
-    {0, 6, "\x89PNG\r\r",
-     "This PNG file was changed by a transfer in text mode. Transfer it in binary mode and upload it again."},
-    {0, 8, "\xef\xbf\xbdPNG\r\n",
-     "This PNG file was changed because a program read it as text. Read and send it as binary data."},
-    {0, 6, "\xef\xbf\xbd\xef\xbf\xbd",
-     "This file was changed because a program read it as text. Read and send it as binary data."},
+    {0, 5, "\x89PNG\n", "This PNG file" TRANSFERRED_AS_TEXT},
+    {0, 6, "\x89PNG\r\r", "This PNG file" TRANSFERRED_AS_TEXT},
+    {0, 8, "\xef\xbf\xbdPNG\r\n", "This PNG file" READ_AS_TEXT},
+    {0, 3, "\x7fX\x7f", "This JPEG file" TRANSFERRED_AS_TEXT},
+    {0, 4, "\tPNG", "This PNG file" TRANSFERRED_AS_TEXT},
+    {0, 4, "?PNG", "This PNG file" READ_AS_TEXT},
+    {0, 5, "\xc2\x89PNG", "This PNG file" READ_AS_TEXT},
+    {0, 6, "\xc3\xbf\xc3\x98\xc3\xbf", "This JPEG file" READ_AS_TEXT},
+    {0, 5, "????\0", "This file" READ_AS_TEXT},
+    {9, 6, "WEBPVP", "This WebP file" READ_AS_TEXT}, /* bytes of the size became two or three each */
+    {10, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
+    {11, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
+    {12, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
+    {14, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
+    {0, 2, "\xff\xfe",
+     "This is text in UTF-16, as PowerShell's \">\" writes it. Save the image as binary data."},
+    {0, 6, "\xef\xbf\xbd\xef\xbf\xbd", "This file" READ_AS_TEXT},
     {0, 2, "BM", "This is a BMP file. " EXPORT_AS_PNG},
     {0, 4, "/9j/", "This is a JPEG image encoded as Base64 text. Decode it and upload the bytes."},
     {0, 11, "iVBORw0KGgo", "This is a PNG image encoded as Base64 text. Decode it and upload the bytes."},
@@ -110,6 +122,7 @@ static const struct {
     {"<!doctype html", "This is an HTML page, not an image. Use the address of the image itself."},
     {"<html", "This is an HTML page, not an image. Use the address of the image itself."},
     {"<head", "This is an HTML page, not an image. Use the address of the image itself."},
+    {"<br />\n<b>", "This file begins with a message of a PHP program. Correct its cause. " SEND_BYTES},
     {"<?xml", "This is an XML document, not an image. Upload a JPEG, PNG or WebP image."},
 };
 
@@ -131,6 +144,27 @@ static bool is_markup(const unsigned char *data, size_t n)
     return at < n && data[at] == '<';
 }
 
+/*
+ * Files of an image behind a few bytes, such as a blank line, a byte order mark or a message of the
+ * script that sent it.
+ */
+static const char *const behind[FORMAT_COUNT] = {
+    [FORMAT_JPEG] =
+        "Other bytes, such as a blank line or a program's message, stand before the JPEG image. " SEND_BYTES,
+    [FORMAT_PNG] =
+        "Other bytes, such as a blank line or a program's message, stand before the PNG image. " SEND_BYTES,
+    [FORMAT_WEBP] =
+        "Other bytes, such as a blank line or a program's message, stand before the WebP image. " SEND_BYTES,
+};
+
+static enum format format_behind(const unsigned char *data, size_t n)
+{
+    enum format format = FORMAT_NONE;
+    for (size_t at = 1; at < n && at < sniff_bytes && format == FORMAT_NONE; at++)
+        format = sniff_format(data + at, n - at);
+    return format;
+}
+
 const char *sniff_advice(const void *first_bytes, size_t n)
 {
     const unsigned char *data = first_bytes;
@@ -140,6 +174,9 @@ const char *sniff_advice(const void *first_bytes, size_t n)
         if (n >= others[i].offset + others[i].size &&
             memcmp(data + others[i].offset, others[i].bytes, others[i].size) == 0)
             return others[i].advice;
+    enum format format = format_behind(data, n);
+    if (format != FORMAT_NONE)
+        return behind[format];
     for (size_t i = 0; is_markup(data, n) && i < sizeof texts / sizeof texts[0]; i++)
         if (holds_word(data, n, texts[i].word))
             return texts[i].advice;

@@ -52,6 +52,8 @@ def files():
     return {
         "samsung.jpg": (scan_of_zeros(jpeg), None),
         "trailing.jpg": (jpeg[:-2] + b"\0\0\0" + jpeg[-2:], None),
+        "padded.jpg": (jpeg[:-2] + bytes(400) + jpeg[-2:], None),
+        "acTL without frames.png": (png[:33] + bombs.chunk(b"acTL", struct.pack(">II", 1, 0)) + png[33:], None),
         "cmyk.jpg": (cmyk(), None),
         "cmyk progressive.jpg": (cmyk(progressive=True), None),
         "long orientation.jpg": (pictures.jpeg(WIDTH, HEIGHT, exif=orientation(4, 6)), None),
@@ -124,7 +126,11 @@ def cut(data, share):
     return data[:int(len(data) * share)]
 
 
+TEXT_MODE = "transfer in text mode. Transfer it in binary mode and upload it again."
 REFUSED = {
+    "text mode.jpg": (lambda: pictures.jpeg(WIDTH, HEIGHT).replace(b"\n", b"\r\n"), "IMAGE_CORRUPT", TEXT_MODE),
+    "text mode.webp": (lambda: pictures.webp(WIDTH, HEIGHT).replace(b"\n", b"\r\n"), "IMAGE_CORRUPT", TEXT_MODE),
+    "stray.jpg": (lambda: pictures.jpeg(WIDTH, HEIGHT)[:-2] + bytes(range(200)) + b"\xff\xd9", "IMAGE_CORRUPT", "damaged"),
     "iphone.png": (iphone_png, "IMAGE_FORMAT_UNSUPPORTED", "iPhone"),
     "animated.png": (lambda: bombs.animation("PNG"), "IMAGE_FORMAT_UNSUPPORTED", "3 frames"),
     "animated.webp": (lambda: bombs.animation("WEBP"), "IMAGE_FORMAT_UNSUPPORTED", "3 frames"),
@@ -151,6 +157,11 @@ OTHERS = {
     "PSD": (b"8BPS\0\1\0\0\0\0\0\0", "Photoshop"),
     "PDF": (b"%PDF-1.7\n", "PDF"),
     "ZIP": (b"PK\3\4\x14\0\0\0", "ZIP"),
+    "blank line": (b"\n" + pictures.jpeg(96, 80), "stand before the JPEG image. Send the bytes of the image file alone"),
+    "PHP warning": (b"<br />\n<b>Warning</b>:  Undefined variable $a in <b>/srv/send.php</b> on line <b>3</b><br />\n" + pictures.png(96, 80),
+                    "stand before the PNG image"),
+    "seven bits": (bytes(byte & 0x7F for byte in pictures.jpeg(96, 80)), "text mode"),
+    "UTF-8": (pictures.png(96, 80).decode("latin-1").encode(), "read it as text"),
     "SVG": (b'<?xml version="1.0"?>\n<!-- a drawing -->\n<svg xmlns="http://www.w3.org/2000/svg"/>', "SVG"),
 }
 

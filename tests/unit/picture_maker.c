@@ -363,8 +363,12 @@ static struct codec_bytes make_png(const struct made_spec *spec)
         png_write_info(png, info);
     if (spec->text_bytes > 8)
         png_text_add(png, spec->text_bytes);
-    if (spec->is_animated)
+    if (spec->is_animated) {
+        static const char frame[26] = {0};
         png_chunk_add(png, "acTL", "\0\0\0\2\0\0\0", 8);
+        png_chunk_add(png, "fcTL", frame, sizeof frame);
+        png_chunk_add(png, "fcTL", frame, sizeof frame);
+    }
     int passes = png_set_interlace_handling(png);
     unsigned char *row = malloc((size_t)spec->width_px * 8);
     for (int pass = 0; pass < passes; pass++)

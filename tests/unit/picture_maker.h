@@ -39,7 +39,7 @@ struct made_spec {
     int depth_bits;        /* PNG */
     bool is_palette;       /* PNG */
     bool has_transparency; /* PNG: a tRNS chunk */
-    bool is_animated;      /* PNG: an acTL chunk; WebP: two frames */
+    bool is_animated;      /* PNG: acTL and two fcTL; WebP: two frames */
 
     bool is_lossless; /* WebP */
 };

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include <jpeglib.h>
+#include <lcms2.h>
 #include <zlib.h>
 
 #include "picture_maker.h"
 #include "runner.h"
 #include "codec/codec_keep.h"
+#include "service/sniff.h"
 
 static struct context context;
 static const struct codec_limits no_limits;
@@ -270,6 +272,108 @@ static void test_jpeg_lost_pixels(void)
     codec_bytes_free(&file);
 }
 
+/* Padding of one value after the scan, and the few bytes of test_jpeg_of_odd_form, are form. */
+static void test_jpeg_stray_bytes(void)
+{
+    unsigned char stray[400];
+    struct codec_bytes file = make_picture(&jpeg);
+    memset(stray, 0, sizeof stray);
+    replace(&file, file.size - 2, 0, stray, sizeof stray);
+    check_same(&jpeg, &file);
+    codec_bytes_free(&file);
+    for (size_t i = 0; i < sizeof stray; i++)
+        stray[i] = (unsigned char)(i * 7 % 251);
+    file = make_picture(&jpeg);
+    replace(&file, 2, 0, "\xff\xef\0\4ab", 6);
+    replace(&file, 8, 0, stray, sizeof stray); /* a segment of a wrong length, in the header */
+    check_same(&jpeg, &file);
+    codec_bytes_free(&file);
+    file = make_picture(&jpeg);
+    replace(&file, file.size - 2, 0, stray, sizeof stray);
+    check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
+    codec_bytes_free(&file);
+}
+
+/* The picture with noise, so that its compressed bytes are those of a photograph. */
+static struct codec_bytes make_noisy(const struct made_spec *spec)
+{
+    struct codec_bytes file = make_picture(spec), noisy = {NULL, 0};
+    struct codec_picture picture;
+    unsigned state = 1;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    unsigned char *samples = picture.image.pixels;
+    for (size_t i = 0; i < picture.image.height_px * picture.image.stride_bytes; i++) {
+        state = state * 1103515245 + 12345;
+        samples[i] = (unsigned char)(samples[i] / 2 + (state >> 16) % 100);
+    }
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &noisy), IW_OK);
+    codec_picture_free(&picture);
+    codec_bytes_free(&file);
+    return noisy;
+}
+
+/* A conversion of a byte or of a pair, as transfers in text mode and programs make it. */
+struct conversion_rule {
+    const char *from;
+    const char *to;
+};
+
+static void convert(struct codec_bytes *file, size_t from, const struct conversion_rule *rule)
+{
+    size_t gone = strlen(rule->from), size = strlen(rule->to);
+    for (size_t at = from; at + gone <= file->size;) {
+        if (memcmp(file->data + at, rule->from, gone) != 0) {
+            at++;
+            continue;
+        }
+        replace(file, at, gone, rule->to, size);
+        at += size;
+    }
+}
+
+/* Each byte above 0x7F becomes two, as in UTF-8, or loses its highest bit. */
+static void high_bytes_convert(struct codec_bytes *file, bool is_utf8)
+{
+    for (size_t at = 0; at < file->size; at++) {
+        unsigned char byte = file->data[at];
+        unsigned char pair[] = {0xc0 | byte >> 6, 0x80 | (byte & 0x3f)};
+        file->data[at] = byte & 0x7f;
+        if (is_utf8 && byte >= 0x80)
+            replace(file, at++, 1, pair, sizeof pair);
+    }
+}
+
+/* The decoders read these files to the end; a picture of them is garbage. */
+static void test_text_mode(void)
+{
+    static const struct conversion_rule rules[] = {{"\n", "\r\n"}, {"\r", ""}, {"\r", "\n"}, {"\n", ""}};
+    static const struct made_spec specs[] = {
+        {"JPEG", FORMAT_JPEG, 256, 192, 3, false, .sampling = 22, .quality = 85},
+        {"progressive", FORMAT_JPEG, 256, 192, 3, false, .sampling = 11, .quality = 85,
+         .is_progressive = true},
+        {"WebP", FORMAT_WEBP, 256, 192, 3, true, .quality = 90},
+        {"lossless", FORMAT_WEBP, 256, 192, 4, true, .quality = 50, .is_lossless = true},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+        for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
+            struct codec_bytes file = make_noisy(&specs[i]);
+            /* WebP: the first bytes name the format. */
+            convert(&file, specs[i].format == FORMAT_WEBP ? 16 : 0, &rules[r]);
+            check_refused(&file, IW_IMAGE_CORRUPT, "transfer in text mode. Transfer it in binary mode");
+            codec_bytes_free(&file);
+        }
+    for (int is_utf8 = 0; is_utf8 <= 1; is_utf8++)
+        for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+            struct codec_bytes file = make_noisy(&specs[i]);
+            high_bytes_convert(&file, is_utf8);
+            check_refused(&file,
+                          sniff_format(file.data, file.size) == FORMAT_NONE ? IW_IMAGE_FORMAT_UNSUPPORTED
+                                                                            : IW_IMAGE_CORRUPT,
+                          is_utf8 || specs[i].format == FORMAT_WEBP ? "as text" : "text mode");
+            codec_bytes_free(&file);
+        }
+}
+
 static void test_jpeg_kinds(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
@@ -490,24 +594,34 @@ static void test_png_kinds(void)
 }
 
 /*
- * An animation is refused with its number of frames; read-only work decodes the picture. One
- * frame is a still picture.
+ * An animation has two frames, or one besides the still image. It is refused with its number of
+ * frames; read-only work decodes the still image. Anything less is a still picture.
  */
 static void test_png_animation(void)
 {
-    static const char frame[26] = "\0\0\0\0\0\0\0\x61\0\0\0\x47";
-    struct codec_bytes file = make_picture(&png);
-    struct codec_picture picture;
-    size_t at = png_at(&file, "IDAT");
-    png_insert(&file, at, "fcTL", frame, sizeof frame);
-    png_insert(&file, at, "acTL", "\0\0\0\7\0\0\0", 8);
-    check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "7 frames");
-    CU_ASSERT_EQUAL(decode(&file, &read_only, &picture), IW_OK);
-    codec_picture_free(&picture);
-    file.data[at + 11] = 1;
-    png_seal(&file, at);
-    check_same(&png, &file);
-    codec_bytes_free(&file);
+    static const char content[26];
+    static const struct {
+        const char *before, *after; /* names of chunks around the pixels */
+        const char *word;           /* NULL: taken */
+    } cases[] = {
+        {"acTL", "", NULL},     {"acTLfcTL", "", NULL},           {"fcTL", "fcTLfdAT", NULL},
+        {"acTL", "fdAT", NULL}, {"acTL", "fcTLfdAT", "1 frame,"}, {"acTLfcTL", "fcTLfdAT", "2 frames,"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct codec_bytes file = make_picture(&png);
+        struct codec_picture picture;
+        for (size_t n = 0; n < strlen(cases[i].before); n += 4)
+            png_insert(&file, png_at(&file, "IDAT"), cases[i].before + n, content, sizeof content);
+        for (size_t n = 0; n < strlen(cases[i].after); n += 4)
+            png_insert(&file, png_at(&file, "IEND"), cases[i].after + n, content, sizeof content);
+        if (cases[i].word == NULL)
+            check_same(&png, &file);
+        else
+            check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, cases[i].word);
+        CU_ASSERT_EQUAL(decode(&file, &read_only, &picture), IW_OK);
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
 }
 
 /* A palette and few greys stay if the result fits; otherwise a note reports the change. */
@@ -670,6 +784,89 @@ static void test_orientation_types(void)
     }
 }
 
+/* ---- colour spaces ---- */
+
+/* An iCCP chunk's data: a grey profile of linear light. */
+static size_t grey_profile_put(unsigned char *data, size_t room)
+{
+    unsigned char profile[4096];
+    cmsUInt32Number size = sizeof profile;
+    uLongf packed = (uLongf)room - 3;
+    cmsToneCurve *curve = cmsBuildGamma(NULL, 1);
+    cmsHPROFILE grey = cmsCreateGrayProfile(cmsD50_xyY(), curve);
+    CU_ASSERT_FATAL(cmsSaveProfileToMem(grey, profile, &size));
+    cmsCloseProfile(grey);
+    cmsFreeToneCurve(curve);
+    memcpy(data, "g\0", 3);
+    CU_ASSERT_EQUAL_FATAL(compress(data + 3, &packed, profile, size), Z_OK);
+    return packed + 3;
+}
+
+static void chunk_insert(struct codec_bytes *file, const char *name, const char *data, size_t size)
+{
+    unsigned char icc[4096];
+    size_t icc_bytes = grey_profile_put(icc, sizeof icc);
+    if (name == NULL)
+        return;
+    bool is_icc = strcmp(name, "iCCP") == 0;
+    png_insert(file, png_at(file, "IDAT"), name, is_icc ? (const char *)icc : data,
+               is_icc ? icc_bytes : size);
+}
+
+/* cICP counts before iCCP, sRGB, and gAMA with cHRM. A grey profile counts for a grey picture only. */
+static void test_thumbnail_colors(void)
+{
+    static const struct made_spec rgb = {"RGB", FORMAT_PNG, 16, 16, 3, false, .depth_bits = 8};
+    static const struct made_spec grey = {"grey", FORMAT_PNG, 16, 16, 1, false, .depth_bits = 8};
+    enum { gamma_bytes = 4, codes_bytes = 4, chroma_bytes = 32 };
+    static const char linear[] = "\0\1\x86\xa0", /* 64: 137 in sRGB */
+        exchanged[] = "\0\0\x7a\x26\0\0\x80\x84\0\0\x75\x30\0\0\xea\x60\0\0\xfa\0\0\0\x80\xe8"
+                      "\0\0\x3a\x98\0\0\x17\x70"; /* red and green */
+    static const struct {
+        const struct made_spec *spec;
+        struct {
+            const char *name, *data;
+            size_t size;
+        } chunks[2];
+        unsigned char color[3], wanted[3];
+    } cases[] = {
+        {&rgb, {{"gAMA", linear, gamma_bytes}}, {64, 64, 64}, {137, 137, 137}},
+        {&grey, {{"gAMA", linear, gamma_bytes}}, {64, 64, 64}, {137, 137, 137}},
+        {&rgb, {{"gAMA", "\0\0\0\0", gamma_bytes}}, {64, 64, 64}, {64, 64, 64}},
+        {&rgb, {{"gAMA", linear, gamma_bytes}, {"sRGB", "", 1}}, {64, 64, 64}, {64, 64, 64}},
+        {&rgb, {{"cHRM", exchanged, chroma_bytes}}, {200, 100, 50}, {100, 200, 50}},
+        {&rgb, {{"iCCP", "", 0}}, {64, 64, 64}, {64, 64, 64}},
+        {&grey, {{"iCCP", "", 0}}, {64, 64, 64}, {137, 137, 137}},
+        {&rgb, {{"iCCP", "", 0}, {"gAMA", linear, gamma_bytes}}, {64, 64, 64}, {137, 137, 137}},
+        {&grey, {{"iCCP", "", 0}, {"cICP", "\1\15\0\1", codes_bytes}}, {64, 64, 64}, {64, 64, 64}},
+        {&rgb, {{"cICP", "\1\10\0\1", codes_bytes}, {"sRGB", "", 1}}, {64, 64, 64}, {137, 137, 137}},
+        {&rgb, {{"cICP", "\2\2\0\1", codes_bytes}, {"gAMA", linear, 4}}, {64, 64, 64}, {137, 137, 137}},
+        /* PQ: 102 and 203 cd/m2. HLG: white is at 75 %. */
+        {&rgb, {{"cICP", "\11\20\0\1", codes_bytes}}, {130, 130, 130}, {188, 188, 188}},
+        {&rgb, {{"cICP", "\11\20\0\1", codes_bytes}}, {149, 149, 149}, {255, 255, 255}},
+        {&grey, {{"cICP", "\11\22\0\1", codes_bytes}}, {192, 192, 192}, {255, 255, 255}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct codec_bytes file = make_picture(cases[i].spec);
+        struct codec_picture picture;
+        for (int n = 0; n < 2; n++)
+            chunk_insert(&file, cases[i].chunks[n].name, cases[i].chunks[n].data, cases[i].chunks[n].size);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        unsigned char *samples = picture.image.pixels;
+        for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at++)
+            samples[at] = cases[i].color[at % picture.image.channels];
+        unsigned char *shown = thumbnail_rgb(&picture, 8, 8);
+        for (int c = 0; c < 3; c++)
+            if (abs(shown[c] - cases[i].wanted[c]) > 1) {
+                printf("  case %zu: sample %d is %u, not %u\n", i, c, shown[c], cases[i].wanted[c]);
+                CU_FAIL("the thumbnail has other colours");
+            }
+        free(shown);
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
+}
+
 /* An encoder's error is a fault of the service. */
 static void test_encoder_errors_are_ours(void)
 {
@@ -720,6 +917,18 @@ static void test_other_formats(void)
         {"\xef\xbb\xbf\n<!DOCTYPE html><html>", 25, "HTML"},
         {"/9j/4AAQSkZJRg", 14, "Base64"},
         {"\x89PNG\n\x1a\n\0\0\0\r", 11, "text mode"},
+        {"\t"
+         "PNG\r\n\x1a\n",
+         8, "text mode"},
+        {"\xc2\x89PNG\r\n\x1a\n", 9, "read it as text"},
+        {"?PNG\r\n\x1a\n", 8, "read it as text"},
+        {"????\0\x10JFIF", 10, "read it as text"},
+        {"RIFF\xc2\x81\x7f\0\0WEBPVP8 ", 17, "read it as text"},
+        {"\xff\xfe\x20\x25\0", 5, "UTF-16"},
+        {"\r\n\xff\xd8\xff\xe0\0\x10", 8, "stand before the JPEG image. Send the bytes"},
+        {"\xef\xbb\xbf\x89PNG\r\n\x1a\n", 11, "stand before the PNG image"},
+        {"<br />\n<b>Warning</b>:  x\nRIFF\1\2\3\4WEBPVP8 ", 43, "stand before the WebP image"},
+        {"<br />\n<b>Warning</b>:  Undefined variable", 42, "PHP"},
         {"RIFF\1\2\3\4WAVEfmt ", 16, "not a JPEG, PNG or WebP"},
         {"", 0, "0 bytes"},
     };
@@ -739,6 +948,8 @@ int main(void)
         {"JPEG: sampling factors are reduced", test_jpeg_factors_reduced},
         {"JPEG: scans without an end marker", test_jpeg_scans_without_end},
         {"JPEG: lost pixels", test_jpeg_lost_pixels},
+        {"JPEG: stray bytes", test_jpeg_stray_bytes},
+        {"JPEG, WebP: a transfer in text mode", test_text_mode},
         {"JPEG: kinds refused", test_jpeg_kinds},
         {"CMYK: both ways to count", test_cmyk_ways},
         {"CMYK: changes are carried into the inks", test_cmyk_carries},
@@ -757,6 +968,7 @@ int main(void)
         {"WebP: pieces are damaged", test_webp_pieces},
         {"WebP: animations", test_webp_animation},
         {"orientation of three types", test_orientation_types},
+        {"colours of thumbnails", test_thumbnail_colors},
         {"errors of encoders are ours", test_encoder_errors_are_ours},
         {"other formats are named", test_other_formats},
         CU_TEST_INFO_NULL,
