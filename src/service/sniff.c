@@ -144,10 +144,7 @@ static bool is_markup(const unsigned char *data, size_t n)
     return at < n && data[at] == '<';
 }
 
-/*
- * Files of an image behind a few bytes, such as a blank line, a byte order mark or a message of the
- * script that sent it.
- */
+/* An image behind other bytes: a blank line, a byte order mark, a message of the script that sent it. */
 static const char *const behind[FORMAT_COUNT] = {
     [FORMAT_JPEG] =
         "Other bytes, such as a blank line or a program's message, stand before the JPEG image. " SEND_BYTES,
