@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,19 @@ void process_notify(const char *state)
         return;
     sendto(descriptor, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, size);
     close(descriptor);
+}
+
+void process_status(const char *format, ...)
+{
+    char state[1024] = "STATUS=";
+    size_t start = strlen(state);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(state + start, sizeof state - start, format, arguments);
+    va_end(arguments);
+    for (char *at = state + start; *at != '\0'; at++)
+        *at = (unsigned char)*at < ' ' ? ' ' : *at;
+    process_notify(state);
 }
 
 bool process_die_with_parent(pid_t parent)

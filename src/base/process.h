@@ -42,6 +42,9 @@ void process_pid_file_remove(const char *path);
 /* Sends "READY=1", "RELOADING=1", "STOPPING=1" or "WATCHDOG=1" to systemd when $NOTIFY_SOCKET is set. */
 void process_notify(const char *state);
 
+/* Sends STATUS, the line that systemctl status shows.  Control characters become blanks. */
+void process_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Makes the child die with its parent (PR_SET_PDEATHSIG). False when the parent is dead already. */
 bool process_die_with_parent(pid_t parent);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "base/process.h"
 
 enum { exit_usage = 2 };
 
@@ -23,8 +24,13 @@ static const char common_usage[] =
     "  -v, --version      print the version\n"
     "  -h, --help         print this help\n";
 
+/* systemd gets the sentence with the first bad key, the log gets all of them. */
 static int complain(const struct program *program, const struct context *context)
 {
+    const struct context_detail *first = context->details;
+    process_status("%s%s%s%s%s", context->sentence, first != NULL ? " " : "",
+                   first != NULL ? first->field : "", first != NULL ? ": " : "",
+                   first != NULL ? first->message : "");
     fprintf(stderr, "%s: %s\n", program->name, context->sentence);
     for (const struct context_detail *detail = context->details; detail != NULL; detail = detail->next)
         fprintf(stderr, "%s: %s: %s\n", program->name, detail->field, detail->message);

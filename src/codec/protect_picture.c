@@ -22,17 +22,18 @@ static const double unchanged_db = 98.99;
 
 /* ---- the weights */
 
-static enum iw_error weights_read(struct context *context, const char *path, uint8_t *bytes, size_t *size)
+static enum iw_error weights_read(struct context *context, const char *path, const char *name, uint8_t *bytes,
+                                  size_t *size)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL)
-        return context_fail(context, IW_IO_FAILED, "The weights file %s cannot be opened: %s.", path,
+        return context_fail(context, IW_IO_FAILED, "The weights file %s cannot be opened: %s.", name,
                             strerror(errno));
     *size = fread(bytes, 1, weights_bytes_max, file);
     int failed = ferror(file);
     fclose(file);
     if (failed)
-        return context_fail(context, IW_IO_FAILED, "The weights file %s cannot be read.", path);
+        return context_fail(context, IW_IO_FAILED, "The weights file %s cannot be read.", name);
     return IW_OK;
 }
 
@@ -45,15 +46,17 @@ static bool weights_digest_fits(const uint8_t *bytes, size_t size)
     return memcmp(digest, bytes + size - sha256_bytes, sha256_bytes) == 0;
 }
 
-enum iw_error protect_open(struct context *context, const char *path, struct protect **protect)
+enum iw_error protect_open(struct context *context, const char *path, const char *name,
+                           struct protect **protect)
 {
     const char *why = NULL;
     size_t size = 0;
     uint8_t *bytes = malloc(weights_bytes_max);
     *protect = NULL;
+    name = name != NULL ? name : path;
     if (bytes == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
-    enum iw_error error = weights_read(context, path, bytes, &size);
+    enum iw_error error = weights_read(context, path, name, bytes, &size);
     if (error == IW_OK) {
         error = protect_new(protect, bytes, size, &why);
         if (error == IW_OK && !weights_digest_fits(bytes, size)) {
@@ -63,7 +66,7 @@ enum iw_error protect_open(struct context *context, const char *path, struct pro
             *protect = NULL;
         }
         if (error != IW_OK)
-            error = context_fail(context, error, "The weights file %s is refused: %s.", path, why);
+            error = context_fail(context, error, "The weights file %s is refused: %s.", name, why);
     }
     free(bytes);
     return error;

@@ -166,7 +166,7 @@ static enum ctl_exit protect_run(struct ctl *ctl)
         path = config.image_weights_file;
     if (path == NULL)
         return CTL_FAILED;
-    if (protect_open(ctl->context, path, &protect) != IW_OK)
+    if (protect_open(ctl->context, path, NULL, &protect) != IW_OK)
         return ctl_failed(ctl);
     enum iw_error error = file_protect(ctl, protect, strength, (uint64_t)seed);
     protect_free(protect);

@@ -87,6 +87,7 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
     plan->arguments[plan->argument_count++] = "imgward-image";
     plan_text(plan, "--build", IMAGE_BUILD);
     plan_text(plan, "--weights", options->files != NULL ? weights_held : options->weights_path);
+    plan_text(plan, "--weights-name", options->files != NULL ? options->weights_path : NULL);
     plan_text(plan, "--watermark-key", options->watermark_key_path);
     plan_number(plan, "--memory-bytes", options->memory_bytes);
     plan_number(plan, "--cpu-seconds", options->cpu_seconds);
@@ -150,7 +151,7 @@ static void spawn_child(const struct spawn_plan *plan, int socket)
     /* A script has no text any more when its interpreter starts (ENOENT); tests use one. */
     if (plan->files == NULL || errno == ENOENT)
         execve(plan->program, arguments, variables);
-    _exit(127);
+    _exit(image_exit_not_run);
 }
 
 enum iw_error image_client_spawn(struct context *context, const struct image_client_options *options,

@@ -472,6 +472,14 @@ static bool answer_send(int socket, struct image_answer *answer)
     return is_sent;
 }
 
+bool image_loop_refuse(int socket, const struct context *context, unsigned seal_missing)
+{
+    struct image_answer answer = {
+        .version = image_protocol_version, .kind = IMAGE_READY, .is_last = 1, .seal_missing = seal_missing};
+    answer_failure(&answer, context);
+    return answer_send(socket, &answer);
+}
+
 /* ---- memory between pictures ---- */
 
 /* Bytes that the C library holds. Also free bytes count against the process's limit. */

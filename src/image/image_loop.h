@@ -29,4 +29,7 @@ struct image_config {
  */
 void image_loop_run(const struct image_config *config, int socket, unsigned seal_missing, const char *cause);
 
+/* Send READY with the context's error instead: the process cannot start. False without a worker. */
+bool image_loop_refuse(int socket, const struct context *context, unsigned seal_missing);
+
 #endif

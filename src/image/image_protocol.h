@@ -7,6 +7,7 @@
  * (SCM_RIGHTS) in the order of enum image_file. Only the files that its kind and flags require are sent.
  *
  * The process sends an answer of kind IMAGE_READY first, then one answer per request, in order.
+ * When it cannot start, READY has the error, and the process exits.
  * It exits with 0 after an answer with is_last, and when the supervisor closes the socket. It
  * exits with image_exit_no_memory when a picture needs more memory than it has.
  *
@@ -19,15 +20,16 @@
 #include <stdint.h>
 
 enum {
-    image_protocol_version = 4,
+    image_protocol_version = 5,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
-    image_exit_other_build = 4
+    image_exit_other_build = 4,
+    image_exit_not_run = 127 /* the program cannot be executed */
 };
 
 /* Increase the number with image_protocol_version. */
-#define IMAGE_BUILD PACKAGE_VERSION "/4"
+#define IMAGE_BUILD PACKAGE_VERSION "/5"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */

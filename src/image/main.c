@@ -1,6 +1,7 @@
 /*
  * imgward-image, which the worker starts. Loads weights and key, seals itself and serves
- * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start. Exits with
+ * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start: its first answer
+ * says why. Exits with
  * 3 when a picture needs more memory than it has, with 4 when the worker is of another build.
  */
 #include <errno.h>
@@ -27,6 +28,7 @@ enum { exit_not_started = 2 };
 struct image_options {
     const char *build;
     const char *weights_path;
+    const char *weights_name; /* in messages, when the path is that of a descriptor */
     const char *watermark_key_path;
     uint64_t memory_bytes;
     uint64_t cpu_seconds;
@@ -56,6 +58,7 @@ static const struct image_option {
 } option_table[] = {
     {"--build", OPTION_TEXT, offsetof(struct image_options, build), 0, 0},
     {"--weights", OPTION_TEXT, offsetof(struct image_options, weights_path), 0, 0},
+    {"--weights-name", OPTION_TEXT, offsetof(struct image_options, weights_name), 0, 0},
     {"--watermark-key", OPTION_TEXT, offsetof(struct image_options, watermark_key_path), 0, 0},
     {"--memory-bytes", OPTION_NUMBER, offsetof(struct image_options, memory_bytes), 64 << 20,
      (uint64_t)1 << 40},
@@ -152,7 +155,7 @@ static enum iw_error config_prepare(struct context *context, const struct image_
     config->images_max = (unsigned)options->images_max;
     enum iw_error error = key_load(context, options->watermark_key_path, config);
     if (error == IW_OK && options->weights_path != NULL)
-        error = protect_open(context, options->weights_path, &config->protect);
+        error = protect_open(context, options->weights_path, options->weights_name, &config->protect);
     return error;
 }
 
@@ -207,7 +210,8 @@ int main(int count, char **arguments)
     if (error == IW_OK)
         error = process_seal(&context, &options, &missing);
     if (error != IW_OK) {
-        log_failure(&context, "image_process_not_started");
+        if (!image_loop_refuse(image_socket, &context, missing))
+            log_failure(&context, "image_process_not_started");
         _exit(exit_not_started);
     }
     /* A sanitizer's report must reach the log. */

@@ -50,6 +50,15 @@ static void row_exchange(struct worker *worker)
     worker->flags.is_paused = is_paused;
 }
 
+/* The line of systemctl status. */
+static void status_report(const struct worker *worker)
+{
+    const struct image_processes *all = &worker->processes;
+    process_status("%u of %u image processes ready%s%s%s", image_process_ready_count(worker), all->count,
+                   worker->flags.is_database_away ? "; the database is away" : "",
+                   all->failing_ms != 0 ? "; " : "", all->failing_ms != 0 ? all->reason : "");
+}
+
 int64_t heartbeat_next_ms(const struct worker *worker)
 {
     return worker->heartbeat.at_ms;
@@ -59,6 +68,7 @@ void heartbeat_step(struct worker *worker, int64_t now_ms)
 {
     int64_t count = 0;
     process_notify("WATCHDOG=1");
+    status_report(worker);
     worker->heartbeat.at_ms = now_ms + worker->config.worker_heartbeat_s * 1000;
     if (!worker->flags.is_database_away)
         row_exchange(worker);

@@ -1,12 +1,14 @@
 #include "worker/image_process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "image/seal.h"
 #include "worker/worker.h"
 
@@ -19,15 +21,20 @@ enum {
 
 /* ---- start and end ---- */
 
-static void image_process_pause(struct image_slot *process, const char *reason, int wait_status)
+/* Before the first one was ready, the worker's own end reports the message. */
+static void image_process_pause(struct worker *worker, struct image_slot *process, const char *reason,
+                                const char *message)
 {
+    struct image_processes *all = &worker->processes;
     unsigned doublings = process->failures < 6 ? process->failures : 6;
     int64_t pause_ms = (int64_t)pause_first_ms << doublings;
     process->failures++;
     process->at_ms = clock_monotonic_ms() + (pause_ms < pause_longest_ms ? pause_ms : pause_longest_ms);
-    log_event(LOG_ERROR, NULL, "image_process_failed", LOG_TEXT("reason", reason),
-              LOG_NUMBER("signal", WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0),
-              LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0));
+    all->failing_ms = all->failing_ms != 0 ? all->failing_ms : clock_now_ms();
+    snprintf(all->reason, sizeof all->reason, "%s", message);
+    if (all->is_proved)
+        log_event(LOG_ERROR, NULL, "image_process_failed", LOG_TEXT("reason", reason),
+                  LOG_TEXT("message", message));
 }
 
 /* Kills and reaps it; returns its exit status as waitpid has it. */
@@ -46,9 +53,11 @@ static int image_process_end(struct image_slot *process)
     return wait_status;
 }
 
-void image_process_fail(struct image_slot *process, const char *reason)
+void image_process_fail(struct worker *worker, struct image_slot *process, const char *reason,
+                        const char *message)
 {
-    image_process_pause(process, reason, image_process_end(process));
+    image_process_end(process);
+    image_process_pause(worker, process, reason, message);
 }
 
 void image_process_kill(struct image_slot *process)
@@ -63,9 +72,9 @@ static void image_process_start(struct worker *worker, struct image_slot *proces
     struct image_client_options options = image_client_options_of(&worker->config);
     options.files = &worker->processes.files;
     if (image_client_spawn(context, &options, &process->client) != IW_OK) {
-        log_failure(context, "image_process_failed");
+        image_process_pause(worker, process, "spawn",
+                            context->cause != NULL ? context->cause : context->sentence);
         context_clear(context);
-        image_process_pause(process, "spawn", 0);
         return;
     }
     process->state = IMAGE_PROCESS_STARTING;
@@ -90,6 +99,15 @@ static void seal_log(struct worker *worker, const struct image_answer *answer)
               LOG_TEXT("missing", parts[missing]), LOG_TEXT("cause", answer->cause));
 }
 
+/* The failure is over when no place waits after one. */
+static void failing_update(struct image_processes *all)
+{
+    for (unsigned i = 0; i < all->count; i++)
+        if (all->list[i].failures > 0)
+            return;
+    all->failing_ms = 0;
+}
+
 /* The first answer: the process has loaded its files and is sealed, or cannot work. */
 static void image_process_ready(struct worker *worker, struct image_slot *process,
                                 const struct image_answer *answer)
@@ -98,25 +116,21 @@ static void image_process_ready(struct worker *worker, struct image_slot *proces
     /* The file may have been replaced since the worker compared it with the database. */
     if (answer->error == IW_OK &&
         strcmp(answer->watermark_key_id, worker->keyring.ids[KEYRING_WATERMARK]) != 0) {
-        log_event(LOG_ERROR, NULL, "image_process_refused", LOG_TEXT("reason", "watermark_key_changed"),
-                  LOG_TEXT("message", "The watermark key is not that of the worker's start: restore "
-                                      "image.watermark_key_file, or restart imgward-worker."));
-        image_process_fail(process, "refused");
+        image_process_fail(worker, process, "watermark_key_changed",
+                           "The watermark key is not that of the worker's start: restore "
+                           "image.watermark_key_file, or restart imgward-worker.");
         return;
     }
     if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
         process->state = IMAGE_PROCESS_READY;
         process->failures = 0;
         process->at_ms = 0;
+        failing_update(&worker->processes);
         flags_lease_want(&worker->flags);
         seal_log(worker, answer);
         return;
     }
-    log_event(LOG_ERROR, NULL, "image_process_refused",
-              LOG_TEXT("code", iw_error_code((enum iw_error)answer->error)),
-              LOG_TEXT("reason", answer->reason), LOG_TEXT("message", answer->sentence),
-              LOG_TEXT("cause", answer->cause));
-    image_process_fail(process, "refused");
+    image_process_fail(worker, process, "refused", answer->error != IW_OK ? answer->sentence : answer->cause);
 }
 
 /* Gives the answer to the task; NULL: the process died. */
@@ -134,16 +148,34 @@ static void answer_take(struct image_slot *process, const struct image_answer *a
     process->is_quick = answer != NULL && clock_monotonic_ms() - task->begun_ms < picture_quick_ms;
 }
 
+/* Its death before the first answer, as a sentence. */
+static void death_report(struct worker *worker, struct image_slot *process, int wait_status)
+{
+    char message[sizeof worker->processes.reason];
+    const char *program = worker->start.worker_image_program;
+    int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+    if (WIFSIGNALED(wait_status))
+        snprintf(message, sizeof message, "%s was killed at its start by signal %d (%s).", program,
+                 WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+    else if (status == image_exit_other_build)
+        snprintf(message, sizeof message, "%s is of another build than this worker: restart imgward-worker.",
+                 program);
+    else
+        snprintf(message, sizeof message, "%s ended at its start with exit status %d%s.", program, status,
+                 status == image_exit_not_run ? ": it cannot be executed" : "");
+    image_process_pause(worker, process, status == image_exit_other_build ? "other_build" : "died_at_start",
+                        message);
+}
+
 /* Only the running picture is charged with a death; a prefetched one goes to another process. */
-static void image_process_ended(struct image_slot *process)
+static void image_process_ended(struct worker *worker, struct image_slot *process)
 {
     bool was_starting = process->state == IMAGE_PROCESS_STARTING;
     struct task *task = process->task;
     int wait_status = image_process_end(process);
     process->task = task;
-    bool is_other_build = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == image_exit_other_build;
     if (was_starting)
-        image_process_pause(process, is_other_build ? "other_build" : "died_at_start", wait_status);
+        death_report(worker, process, wait_status);
     if (task != NULL)
         answer_take(process, NULL, wait_status);
 }
@@ -155,7 +187,7 @@ static void image_process_receive(struct worker *worker, struct image_slot *proc
     if (event == IMAGE_CLIENT_NOTHING)
         return;
     if (event == IMAGE_CLIENT_ENDED) {
-        image_process_ended(process);
+        image_process_ended(worker, process);
         return;
     }
     if (process->state == IMAGE_PROCESS_STARTING && answer.kind == IMAGE_READY) {
@@ -163,12 +195,21 @@ static void image_process_receive(struct worker *worker, struct image_slot *proc
         return;
     }
     if (process->task == NULL || answer.ticket != (uint64_t)process->task->job.id) {
-        image_process_ended(process); /* An answer without a request: do not trust the process. */
+        image_process_ended(worker, process); /* An answer without a request: do not trust the process. */
         return;
     }
     answer_take(process, &answer, 0);
     if (answer.is_last)
         image_process_end(process);
+}
+
+/* A process that does not start in its time. */
+static void start_end(struct worker *worker, struct image_slot *process)
+{
+    char message[sizeof worker->processes.reason];
+    snprintf(message, sizeof message, "%s did not start within %d s.", worker->start.worker_image_program,
+             start_limit_ms / 1000);
+    image_process_fail(worker, process, "start_limit", message);
 }
 
 /* ---- for the loop ---- */
@@ -183,6 +224,34 @@ enum iw_error image_process_open(struct worker *worker, struct context *context,
     for (unsigned i = 0; i < count; i++)
         worker->processes.list[i].client.socket = -1;
     return image_client_files_open(context, &options, &worker->processes.files);
+}
+
+enum iw_error image_process_prove(struct worker *worker, struct context *context)
+{
+    struct image_processes *all = &worker->processes;
+    struct image_slot *first = &all->list[0];
+    image_process_start(worker, first);
+    while (first->state == IMAGE_PROCESS_STARTING && process_stop_count == 0) {
+        struct pollfd polls[] = {{.fd = first->client.socket, .events = POLLIN},
+                                 {.fd = process_signal_descriptor(), .events = POLLIN}};
+        int64_t left_ms = first->at_ms - clock_monotonic_ms();
+        poll(polls, 2, left_ms > 0 ? (int)left_ms : 0);
+        process_signal_drain();
+        if (polls[0].revents != 0)
+            image_process_receive(worker, first);
+        else if (left_ms <= 0)
+            start_end(worker, first);
+    }
+    all->is_proved = first->state == IMAGE_PROCESS_READY;
+    return all->is_proved ? IW_OK : context_fail(context, IW_SERVICE_UNAVAILABLE, "%s", all->reason);
+}
+
+unsigned image_process_ready_count(const struct worker *worker)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < worker->processes.count; i++)
+        count += worker->processes.list[i].state == IMAGE_PROCESS_READY;
+    return count;
 }
 
 void image_process_close(struct worker *worker)
@@ -251,7 +320,6 @@ void image_process_step(struct worker *worker, int64_t now_ms)
             image_process_start(worker, process);
             continue;
         }
-        image_client_kill(&process->client);
-        process->at_ms = now_ms + start_limit_ms;
+        start_end(worker, process);
     }
 }

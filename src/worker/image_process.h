@@ -38,10 +38,22 @@ struct image_processes {
     unsigned count;
     struct image_client_files files; /* of every process, also after an upgrade replaced them on disk */
     bool is_seal_logged; /* an incomplete seal was logged: every process of a machine has the same */
+    bool is_proved;      /* one was ready: the worker has started */
+    int64_t failing_ms;  /* since when some place fails to start a process; 0: none does */
+    char reason[400];    /* of the last failure */
 };
 
 /* CONFIG_INVALID when program or weights cannot be opened. */
 enum iw_error image_process_open(struct worker *worker, struct context *context, unsigned count) IW_MUST_USE;
+
+/*
+ * Starts the first one and waits until it is sealed and has read weights and key, at most 20 s.  The error's
+ * sentence is the reason why not; SERVICE_UNAVAILABLE also when a signal ends the wait.
+ */
+enum iw_error image_process_prove(struct worker *worker, struct context *context) IW_MUST_USE;
+
+/* How many could take a picture or have one. */
+unsigned image_process_ready_count(const struct worker *worker);
 
 /* Kills and reaps all of them. */
 void image_process_close(struct worker *worker);
@@ -52,8 +64,9 @@ void image_process_close(struct worker *worker);
  */
 struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh);
 
-/* The process did not take a picture: kills it, and pauses before the next start. */
-void image_process_fail(struct image_slot *process, const char *reason);
+/* The process is of no use: kills it, and pauses before the next start. */
+void image_process_fail(struct worker *worker, struct image_slot *process, const char *reason,
+                        const char *message);
 
 /* Kills it at a deadline.  Its end is an event. */
 void image_process_kill(struct image_slot *process);

@@ -185,7 +185,7 @@ static struct outcome *picture_begin(struct worker *worker, struct task *task)
         }
         log_failure(&task->context, "job_not_begun");
         context_clear(&task->context);
-        image_process_fail(process, "not_sent");
+        image_process_fail(worker, process, "not_sent", "An image process takes no requests.");
     }
     return NULL;
 }

@@ -260,13 +260,15 @@ static enum iw_error store_wait(struct worker *worker, struct context *context)
             return error;
         if (is_first)
             log_failure(context, "store_away");
+        process_status("Waiting for the file store: %s",
+                       context->cause != NULL ? context->cause : context->sentence);
         context_clear(context);
         if (is_first) {
             error = process_pid_file_write(context, worker->start.worker_pid_file);
             if (error != IW_OK)
                 return error;
             /* The unit's start timeout must not end the wait. */
-            process_notify("READY=1\nSTATUS=Waiting for the file store");
+            process_notify("READY=1");
         }
         struct pollfd signals = {.fd = process_signal_descriptor(), .events = POLLIN};
         poll(&signals, 1, store_retry_ms);
@@ -279,13 +281,16 @@ static enum iw_error keyring_open(struct worker *worker, struct context *context
     enum iw_error error = IW_OK;
     for (unsigned purpose = 0; error == IW_OK && purpose < keyring_purpose_count; purpose++)
         error = keyring_load(context, &worker->config, (enum keyring_purpose)purpose, &worker->keyring);
-    if (error != IW_OK)
-        return error;
-    if (worker->keyring.ids[KEYRING_WATERMARK][0] == '\0')
+    if (error == IW_OK && worker->keyring.ids[KEYRING_WATERMARK][0] == '\0')
         log_event(LOG_WARN, NULL, "watermark_key_absent",
                   LOG_TEXT("file", worker->config.image_watermark_key_file));
+    return error;
+}
+
+static enum iw_error keyring_compare_all(struct worker *worker, struct context *context)
+{
     const struct store store = {context, worker->domain.store.db};
-    error = keyring_check(&store, &worker->config, &worker->keyring);
+    enum iw_error error = keyring_check(&store, &worker->config, &worker->keyring);
     if (error == IW_CONFIG_INVALID)
         return error;
     worker->flags.is_keyring_unchecked = error != IW_OK;
@@ -306,12 +311,19 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
         return error;
     level_apply(&worker->start);
     process_signals_install();
-    error = store_wait(worker, context);
-    if (error != IW_OK)
-        return error;
     worker->config_arena = arena_new(0);
     worker->config = worker->start;
     context_init(&worker->context, worker->arena, NULL);
+    /* Before the wait for the file store, which systemd counts as started. */
+    error = keyring_open(worker, context);
+    if (error == IW_OK)
+        error = pools_make(worker, context);
+    if (error == IW_OK)
+        error = image_process_prove(worker, context);
+    if (error == IW_OK)
+        error = store_wait(worker, context);
+    if (error != IW_OK)
+        return error;
     worker->domain = (struct domain){.context = &worker->context,
                                      .config = &worker->config,
                                      .store = {&worker->context, db_new(&worker->start, database_password)},
@@ -321,14 +333,11 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);
     owner_machine(worker->machine);
-    error = pools_make(worker, context);
-    if (error != IW_OK)
-        return error;
     lease_open(worker, redis_new(&worker->start, redis_password));
     periodic_open(worker);
     error = deliver_open(worker, context);
     if (error == IW_OK)
-        error = keyring_open(worker, context);
+        error = keyring_compare_all(worker, context);
     if (error == IW_OK)
         error = sender_open(&worker->transfers, context, &worker->config);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
@@ -374,7 +383,7 @@ int supervisor_run(struct context *context, const char *config_file)
     }
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.processes.count),
               LOG_TEXT("owner", worker.owner));
-    process_notify("READY=1\nSTATUS=");
+    process_notify("READY=1");
     fault_point(FAULT_PROCESS_STARTED, "worker");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);

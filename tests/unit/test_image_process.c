@@ -829,7 +829,10 @@ static void test_bad_start(void)
     options = options_usual();
     options.watermark_key_path = "/dev/null";
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL(answer.kind, IMAGE_READY);
+    CU_ASSERT_EQUAL(answer.error, IW_CONFIG_INVALID);
+    CU_ASSERT_STRING_EQUAL(answer.sentence, "/dev/null must be a watermark key of 32 bytes.");
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
 }
 
@@ -861,8 +864,11 @@ static void test_replaced_program(void)
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 1);
     /* The held weights are not weights: this program says so, and not /bin/false. */
     options.files = &held;
+    options.weights_path = key_path;
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
-    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
+    CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ANSWER);
+    CU_ASSERT_EQUAL(answer.error, IW_WEIGHTS_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(answer.sentence, key_path));
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
     close(held.weights);
     held.weights = open(weights_path(), O_RDONLY | O_CLOEXEC);
@@ -1010,9 +1016,11 @@ static int refuse_to_start(void)
     fresh();
     if (image_client_spawn(&context, &options, &client) != IW_OK)
         return 1;
-    if (wait_for(&client, &answer, 120000) != IMAGE_CLIENT_ENDED)
+    if (wait_for(&client, &answer, 120000) != IMAGE_CLIENT_ANSWER || answer.error != IW_SERVICE_UNAVAILABLE)
         return 2;
-    return WEXITSTATUS(end(&client)) == 2 ? 0 : 3;
+    if (strstr(answer.sentence, "refused seccomp (EPERM)") == NULL)
+        return 3;
+    return WEXITSTATUS(end(&client)) == 2 ? 0 : 4;
 }
 
 /* With Landlock only: files by name are blocked, and TCP if the kernel supports that rule. */

@@ -20,7 +20,7 @@ static int suite_begin(void)
     snprintf(path, sizeof path, "%s/data/protect.weights", top != NULL ? top : ".");
     arena = arena_new(1 << 20);
     context_init(&context, arena, "test");
-    return protect_open(&context, path, &protect) == IW_OK ? 0 : 1;
+    return protect_open(&context, path, NULL, &protect) == IW_OK ? 0 : 1;
 }
 
 static int suite_end(void)
