@@ -316,7 +316,7 @@ rule_one_version() {
     grep -m 1 '^## ' NEWS.md | grep -qF "## $version," || echo "NEWS.md: its first heading is not of $version"
     head -n 1 debian/changelog | grep -qF "imgward ($version)" || echo "debian/changelog: its first entry is not of $version"
     production | xargs grep -nF "$version" /dev/null
-    grep -nF "$version" doc/*.[58] packaging/*/*.service Makefile.am dev 2>/dev/null
+    grep -nF "$version" doc/*.[58] packaging/*/*.service.in Makefile.am dev 2>/dev/null
 }
 
 rule_plain_words() {

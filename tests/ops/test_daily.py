@@ -259,7 +259,7 @@ def test_the_units_restart_without_an_end_and_survive_the_death_of_a_child():
     for name in ("api", "worker"):
         units[name] = configparser.RawConfigParser(strict=False)
         units[name].optionxform = str
-        units[name].read(os.path.join(os.path.dirname(SQL), "packaging", "systemd", f"imgward-{name}.service"))
+        units[name].read(os.path.join(os.path.dirname(SQL), "packaging", "systemd", f"imgward-{name}.service.in"))
         assert units[name]["Unit"]["StartLimitIntervalSec"] == "0" and units[name]["Service"]["Restart"] in ("always", "on-failure")
     worker = units["worker"]["Service"]
     assert worker["OOMPolicy"] == "continue" and worker["MemoryMax"] == "80%"

@@ -52,20 +52,25 @@ class Machine:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
+    def configured(self, name):
+        """A file of nginx/ as make writes it, with this root's paths."""
+        with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
+            text = file.read().replace("/var/log/nginx/", f"{self.root}/")
+        for at, path in (("nginxdir", "imgward"), ("pkgdatadir", "/usr/share/imgward"), ("localstatedir", "/var")):
+            text = text.replace(f"@{at}@", path)
+        assert not re.search("@[a-z]+@", text), name
+        return text
+
     def site(self):
         """The site with its name and certificate set, as an administrator does."""
-        with open(os.path.join(ROOT, "nginx", "site.conf"), encoding="utf-8") as file:
-            text = file.read()
-        return text.replace("/etc/ssl/imgward.example/fullchain.pem", f"{self.root}/site.pem").replace(
+        return self.configured("site.conf.in").replace("/etc/ssl/imgward.example/fullchain.pem", f"{self.root}/site.pem").replace(
             "/etc/ssl/imgward.example/privkey.pem", f"{self.root}/site.key")
 
     def install(self, before=""):
         (self.nginx / "imgward").mkdir(parents=True, exist_ok=True)
         for name in os.listdir(os.path.join(ROOT, "nginx")):
-            if name.endswith(".conf") and name != "site.conf":
-                with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
-                    text = file.read().replace("/var/log/nginx/", f"{self.root}/")
-                (self.nginx / "imgward" / name).write_text(text, encoding="utf-8")
+            if name.endswith((".conf", ".conf.in")) and name != "site.conf.in":
+                (self.nginx / "imgward" / name.removesuffix(".in")).write_text(self.configured(name), encoding="utf-8")
         (self.nginx / "sites-available" / "imgward").write_text(self.site(), encoding="utf-8")
         self.script("postinst", "configure", before)
 
@@ -170,6 +175,39 @@ def test_the_file_that_an_administrator_deleted_is_not_written_by_a_later_upgrad
     (machine.nginx / "conf.d" / "imgward.conf").unlink()
     machine.install(before="0.2.0")
     assert not (machine.nginx / "conf.d" / "imgward.conf").exists()
+
+
+def test_every_link_of_an_installed_document_resolves(tmp_path):
+    subprocess.run(["make", "-s", "-C", os.environ["IMGWARD_BUILD"], "install-nobase_dist_docDATA", f"DESTDIR={tmp_path}"],
+                   check=True, capture_output=True, timeout=300)
+    pages = list(tmp_path.rglob("*.md"))
+    broken = []
+    for page in pages:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z]+:|#", link) and not (page.parent / link.split("#")[0]).is_file():
+                broken.append(f"{page.relative_to(tmp_path)}: {link}")
+    assert len(pages) >= 20 and broken == []
+
+
+def test_installed_files_have_the_configured_paths_and_uninstall_leaves_none(tmp_path):
+    """make install below /usr/local, the default, names no path of another prefix, and writes no file outside of it."""
+    def make(target):
+        subprocess.run(["make", "-s", "-C", os.environ["IMGWARD_BUILD"], target, f"DESTDIR={tmp_path}"], check=True,
+                       capture_output=True, timeout=300)
+
+    make("install")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    names = {str(path.relative_to(tmp_path)) for path in files}
+    assert {"usr/local/lib/systemd/system/imgward-worker.service", "usr/local/lib/sysusers.d/imgward.conf",
+            "usr/local/lib/tmpfiles.d/imgward.conf", "usr/local/etc/nginx/imgward/site.conf",
+            "usr/local/etc/logrotate.d/imgward", "usr/local/etc/imgward/imgward.conf.sample"} <= names
+    assert all(name.startswith("usr/local/") for name in names)
+    other = re.compile(r"(?<!/usr/local)/(?:etc|etc/nginx|sbin|bin|share|var/lib|libexec|usr/\w+)/imgward\b")
+    wrong = [f"{path}: {found[0]}" for path in files if path.suffix in (".service", ".conf", ".sample", ".8", ".5")
+             for found in other.finditer(path.read_text(encoding="utf-8")) if not found[0].startswith("/etc/nginx/imgward.")]
+    assert wrong == []
+    make("uninstall")
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
 
 
 def test_the_purge_keeps_the_keys_of_the_database(machine):

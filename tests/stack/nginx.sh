@@ -14,11 +14,12 @@ documents=$IMGWARD_BUILD/doc
 [ -f "$documents/openapi.json" ] || documents=$root/doc
 
 mkdir -p "$etc/imgward" "$var/tmp/nginx"
-for file in "$root"/nginx/*.conf; do
+for file in "$root"/nginx/*.conf "$root"/nginx/*.conf.in; do
+    name=${file##*/}
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
         -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
-        -e "s|/usr/share/imgward/web/|$root/web/|" -e "s|/var/lib/imgward/store|$var/store|g" \
-        -e "s|/usr/share/imgward/api/|$documents/|" \
+        -e "s|@pkgdatadir@/web/|$root/web/|" -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
+        -e "s|@pkgdatadir@/api/|$documents/|" -e 's|@nginxdir@/|imgward/|' \
         -e "s|root /var/www/html;|root $var/www;|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
@@ -26,7 +27,7 @@ for file in "$root"/nginx/*.conf; do
         -e "s|listen 80;|listen 127.0.0.1:$http;|" -e "s|listen 443 ssl|listen 127.0.0.1:$https ssl|" \
         -e '/listen \[::\]/d' -e 's|server_name imgward.example;|server_name 127.0.0.1 localhost;|' \
         -e "s|return 308 https://\$server_name\$request_uri;|return 308 https://\$server_name:$https\$request_uri;|" \
-        "$file" >"$etc/imgward/${file##*/}"
+        "$file" >"$etc/imgward/${name%.in}"
 done
 
 # Run the nginx workers as the current user, who owns the store of this stack.
