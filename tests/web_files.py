@@ -3,7 +3,7 @@
 
     web_files.py texts     each text key exists in each language, with the same values, and is used
     web_files.py weight    the first load is small enough; print its bytes with --print
-    web_files.py files     each file is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
+    web_files.py files     each file but README.md is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
 """
 import gzip
 import hashlib
@@ -74,7 +74,7 @@ def check_files():
     listed = (WEB / "Makefile.inc").read_text(encoding="utf-8")
     for path in sorted(WEB.rglob("*")):
         name = f"web/{path.relative_to(WEB)}"
-        if path.is_file() and path.name != "Makefile.inc" and not re.search(rf"(^|\s){re.escape(name)}(\s|$)", listed):
+        if path.is_file() and path.name not in ("Makefile.inc", "README.md") and not re.search(rf"(^|\s){re.escape(name)}(\s|$)", listed):
             yield f"{name} is not named in web/Makefile.inc"
     for line in (WEB / "vendor" / "VERSIONS").read_text(encoding="utf-8").splitlines():
         digest, name, package = line.split()
