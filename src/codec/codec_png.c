@@ -27,6 +27,7 @@ enum {
     header_chunk_bytes = 13,
     palette_bytes_max = 3 * 256,
     transparency_bytes_max = 256,
+    stream_sum_bytes = 4, /* Adler-32, the end of the compressed stream (RFC 1950, 2.2) */
     compression_level = 5,
     deflate_buffer_bytes = 256 * 1024
 };
@@ -73,6 +74,7 @@ struct png_layout {
     const unsigned char *transparency; /* NULL: none that is valid */
     uint32_t transparency_bytes;
     bool has_pixels;
+    uint64_t pixel_bytes; /* of all pixel chunks, compressed */
     bool has_end;
     bool is_pixel_sum_wrong; /* of a pixel chunk */
     bool has_animation;      /* acTL before the pixels */
@@ -234,6 +236,7 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
     switch (chunk->tag) {
     case TAG_IDAT:
         layout->has_pixels = true;
+        layout->pixel_bytes += chunk->size;
         layout->is_pixel_sum_wrong |= !chunk->is_sound;
         return IW_OK;
     case TAG_IEND:
@@ -308,8 +311,10 @@ struct png_feed {
     size_t offset; /* of the next chunk of the file */
     const unsigned char *piece;
     size_t piece_bytes;
-    unsigned part; /* of the current pixel chunk: head, data, checksum */
-    struct png_chunk chunk;
+    unsigned part;                         /* of the next pixel chunk: head, data, checksum */
+    struct png_chunk chunk;                /* of the file: what is left of its data */
+    uint32_t data_bytes;                   /* of it, in the pixel chunk that is fed */
+    uint64_t before_sum_bytes;             /* left before the stream's checksum */
     unsigned char frame[chunk_head_bytes]; /* head of a pixel chunk */
     unsigned char head[signature_bytes + 3 * chunk_frame_bytes + header_chunk_bytes + palette_bytes_max +
                        transparency_bytes_max];
@@ -343,6 +348,8 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
     feed->data = data;
     feed->end = layout->end;
     feed->offset = signature_bytes;
+    if (layout->pixel_bytes > stream_sum_bytes)
+        feed->before_sum_bytes = layout->pixel_bytes - stream_sum_bytes;
     feed->piece = feed->head;
     feed->piece_bytes = (size_t)(at - feed->head);
 }
@@ -356,21 +363,39 @@ static bool feed_chunk(struct png_feed *feed)
     return false;
 }
 
-/* Feed the next piece. libpng ignores checksums, so their bytes are arbitrary. */
+/*
+ * The size of the next pixel chunk, 0: none. The stream's checksum is in a separate chunk: libpng reads it
+ * after the last row, where a wrong one is only a warning.
+ */
+static uint32_t feed_size(struct png_feed *feed)
+{
+    while (feed->chunk.size == 0)
+        if (!feed_chunk(feed))
+            return 0;
+    bool is_split = feed->before_sum_bytes > 0 && feed->before_sum_bytes < feed->chunk.size;
+    uint32_t size = is_split ? (uint32_t)feed->before_sum_bytes : feed->chunk.size;
+    feed->before_sum_bytes -= feed->before_sum_bytes > 0 ? size : 0;
+    return size;
+}
+
+/* Feed the next piece. libpng ignores the checksums of chunks, so their bytes are arbitrary. */
 static bool feed_piece(struct png_feed *feed)
 {
     static const unsigned char checksum[4];
     switch (feed->part++) {
     case 0:
-        if (!feed_chunk(feed))
+        feed->data_bytes = feed_size(feed);
+        if (feed->data_bytes == 0)
             return false;
-        put_big_endian(put_big_endian(feed->frame, feed->chunk.size), TAG_IDAT);
+        put_big_endian(put_big_endian(feed->frame, feed->data_bytes), TAG_IDAT);
         feed->piece = feed->frame;
         feed->piece_bytes = sizeof feed->frame;
         break;
     case 1:
         feed->piece = feed->chunk.data;
-        feed->piece_bytes = feed->chunk.size;
+        feed->piece_bytes = feed->data_bytes;
+        feed->chunk.data += feed->data_bytes;
+        feed->chunk.size -= feed->data_bytes;
         break;
     default:
         feed->part = 0;
@@ -521,9 +546,8 @@ static void png_step_decode(struct png_job *job)
     const struct image *image = job->image;
     png_set_read_fn(png, job, source_take);
     png_set_user_limits(png, image->width_px, image->height_px);
-    /* pixels_prove has checked the sums. */
+    /* pixels_prove has checked the sums; feed_size makes a wrong one of the stream harmless. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
-    png_set_option(png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
     /* Some writers declare a smaller window than they use. */
     png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     png_read_info(png, job->info);
@@ -545,6 +569,9 @@ static void png_step_decode(struct png_job *job)
 static void rows_end(struct png_job *job)
 {
     bool is_loss = job->error == IW_IMAGE_CORRUPT && job->loss != NULL && job->are_rows_read;
+    /* libpng does not always read the stream's end after the last row. */
+    if (job->error == IW_OK && job->loss != NULL && !job->layout->has_end)
+        job->loss->is_coarse = !is_stream_whole(job->data, job->layout);
     if (!is_loss)
         return;
     context_clear(job->context);

@@ -5,6 +5,7 @@
 #include <webp/decode.h>
 #include <webp/encode.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,13 +379,19 @@ static enum iw_error webp_chunks_keep(struct context *context, const unsigned ch
 
 /* ---- decoding ---- */
 
+/* Newer libwebp reports a damaged alpha plane as out of memory.  Only an allocation that fails sets errno. */
+static bool is_no_memory(VP8StatusCode status)
+{
+    return status == VP8_STATUS_OUT_OF_MEMORY && errno == ENOMEM;
+}
+
 static enum iw_error webp_error(struct context *context, const struct webp_layout *layout, size_t size,
                                 VP8StatusCode status)
 {
     if (status == VP8_STATUS_OK)
         return IW_OK;
     context_cause(context, "libwebp: status %d", (int)status);
-    if (status == VP8_STATUS_OUT_OF_MEMORY)
+    if (is_no_memory(status))
         return context_fail(context, IW_NO_MEMORY, NULL);
     if (status == VP8_STATUS_UNSUPPORTED_FEATURE)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
@@ -468,7 +475,7 @@ static enum iw_error webp_decode_partial(struct context *context, const struct w
     if (WebPIDecGetRGB(decoder, &rows, NULL, NULL, NULL) == NULL)
         rows = 0;
     WebPIDelete(decoder);
-    if (status == VP8_STATUS_OUT_OF_MEMORY)
+    if (is_no_memory(status))
         return context_fail(context, IW_NO_MEMORY, NULL);
     if (status != VP8_STATUS_OK && (uint32_t)rows < loss->rows_px)
         loss->rows_px = (uint32_t)rows;
@@ -494,6 +501,7 @@ static enum iw_error codec_webp_decode(struct context *context, const unsigned c
     config.output.u.RGBA.rgba = image->pixels;
     config.output.u.RGBA.stride = (int)image->stride_bytes;
     config.output.u.RGBA.size = image->stride_bytes * image->height_px;
+    errno = 0;
     if (limits->is_partial_allowed)
         error = webp_decode_partial(context, &layout, &config, &picture->keep->loss);
     else

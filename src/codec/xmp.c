@@ -146,6 +146,12 @@ static void scan_replace(struct xmp_scan *scan, size_t begin, size_t end, const 
     scan->last = &edit->next;
 }
 
+/* Newer versions of Expat deprecate the functions without a number. */
+#ifdef HAVE_XML_BYTE_INDEX64
+#define XML_GetCurrentByteIndex XML_GetCurrentByteIndex64
+#define XML_GetCurrentByteCount XML_GetCurrentByteCount64
+#endif
+
 static size_t scan_here(const struct xmp_scan *scan)
 {
     return (size_t)XML_GetCurrentByteIndex(scan->parser);

@@ -771,6 +771,9 @@ static const struct ending *ending_of(const struct fetch_transfer *transfer, CUR
         return &stops[transfer->stop];
     if (code == CURLE_COULDNT_RESOLVE_HOST)
         return &ending_address;
+    /* Newer libcurl looks at the header before our callback does.  Content codings are not its task here. */
+    if (code == CURLE_BAD_CONTENT_ENCODING)
+        return &stops[STOP_TRANSFER_CODING];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (endings[i].code == code)
             ending = &endings[i].ending;

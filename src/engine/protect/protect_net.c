@@ -249,7 +249,7 @@ struct run {
 /* The columns that every step must compute: those that its readers read, padded to whole tiles. */
 static void columns_plan(unsigned blocks, struct step steps[step_count])
 {
-    struct stretch columns[step_count];
+    struct stretch columns[step_count] = {{0, 0}};
     for (int at = last_step; at >= 0; at--) {
         const struct step_grid *grid = &step_grids[step_plans[at].shape];
         columns[at] = stretch_read(at, columns);
