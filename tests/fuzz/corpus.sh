@@ -70,8 +70,10 @@ corpus_drop() {
     archive_pack "$target" "$work"
 }
 
+usage="usage: corpus.sh unpack FOLDER | add TARGET FILE... | drop TARGET NAME..."
 case ${1:-} in
-unpack) [ $# -eq 2 ] && corpus_unpack "$2" && exit ;;
-add | drop) [ $# -ge 3 ] && "corpus_$1" "${@:2}" && exit ;;
+unpack) [ $# -eq 2 ] || fail "$usage" ;;
+add | drop) [ $# -ge 3 ] || fail "$usage" ;;
+*) fail "$usage" ;;
 esac
-fail "usage: corpus.sh unpack FOLDER | add TARGET FILE... | drop TARGET NAME..."
+"corpus_$1" "${@:2}"
