@@ -9,7 +9,7 @@
 #include "codec/codec_keep.h"
 
 /* Enough random bytes that a rule below holds by chance with less than 1e-9. */
-enum { bytes_least = 64, pairs_least = 8, expected_least = 24 };
+enum { text_values_least = 48, pairs_least = 8, expected_least = 24 };
 
 struct compressed {
     const unsigned char *data;
@@ -53,13 +53,24 @@ static bool has_only_pairs(const struct compressed *bytes)
     return count >= pairs_least;
 }
 
-/* A frame is cut at a length of bytes, so its last character may be incomplete. */
+/*
+ * True when the bytes are text and as different as random ones are. The last character may be incomplete,
+ * because a frame has a length in bytes. A JPEG has bytes of 0xFF, which no text has.
+ */
 static bool is_text(const struct compressed *bytes)
 {
+    bool values[256] = {false};
     size_t size = bytes->size;
-    while (size > 0 && bytes->data[size - 1] >= 0x80)
+    unsigned count = 0;
+    while (size > 0 && bytes->size - size < 3 && bytes->data[size - 1] >= 0x80)
         size--;
-    return size >= bytes_least && text_is_utf8((const char *)bytes->data, size);
+    if (!text_is_utf8((const char *)bytes->data, size))
+        return false;
+    for (size_t at = 0; at < size; at++) {
+        count += !values[bytes->data[at]];
+        values[bytes->data[at]] = true;
+    }
+    return count >= text_values_least;
 }
 
 /* True when all values but CR and LF occur often. A flat or repeated picture compresses to few values. */
@@ -104,7 +115,7 @@ static enum iw_error transfer_fail(struct context *context, const unsigned char 
 enum iw_error transfer_check(struct context *context, const unsigned char *data, size_t size)
 {
     struct compressed bytes = compressed_find(data, size);
-    if (is_text(&bytes))
+    if (data[0] == 'R' && is_text(&bytes))
         return transfer_fail(context, data, true);
     return has_only_pairs(&bytes) || lacks_lines(&bytes) ? transfer_fail(context, data, false) : IW_OK;
 }

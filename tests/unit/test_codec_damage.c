@@ -374,6 +374,35 @@ static void test_text_mode(void)
         }
 }
 
+/* Flat pictures compress to the same bytes again and again, which no transfer made. */
+static void test_flat_pictures(void)
+{
+    static const struct made_spec specs[] = {
+        {"JPEG", FORMAT_JPEG, 640, 480, 3, false, .sampling = 22, .quality = 85},
+        {"grey JPEG", FORMAT_JPEG, 640, 480, 1, false, .quality = 20},
+        {"progressive", FORMAT_JPEG, 640, 480, 3, false, .sampling = 11, .quality = 85,
+         .is_progressive = true},
+        {"WebP", FORMAT_WEBP, 640, 480, 3, true, .quality = 20},
+        {"lossless", FORMAT_WEBP, 640, 480, 4, true, .quality = 50, .is_lossless = true},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+        for (int period = 0; period < 40; period++) {
+            struct codec_bytes file = make_picture(&specs[i]), flat = {NULL, 0};
+            struct codec_picture picture;
+            CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+            unsigned char *samples = picture.image.pixels;
+            for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at++)
+                samples[at] =
+                    period < 20 ? (unsigned char)(period * 13) : (unsigned char)(at % (unsigned)period * 11);
+            CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &flat), IW_OK);
+            codec_picture_free(&picture);
+            CU_ASSERT_EQUAL(decode(&flat, &no_limits, &picture), IW_OK);
+            codec_picture_free(&picture);
+            codec_bytes_free(&file);
+            codec_bytes_free(&flat);
+        }
+}
+
 static void test_jpeg_kinds(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
@@ -950,6 +979,7 @@ int main(void)
         {"JPEG: lost pixels", test_jpeg_lost_pixels},
         {"JPEG: stray bytes", test_jpeg_stray_bytes},
         {"JPEG, WebP: a transfer in text mode", test_text_mode},
+        {"JPEG, WebP: flat pictures", test_flat_pictures},
         {"JPEG: kinds refused", test_jpeg_kinds},
         {"CMYK: both ways to count", test_cmyk_ways},
         {"CMYK: changes are carried into the inks", test_cmyk_carries},
