@@ -42,7 +42,7 @@ struct watermark_report {
  *
  * IMAGE_TOO_SMALL: the shorter side is under 256 px. WATERMARK_NOT_EMBEDDABLE: the mark does
  * not read back (a picture of one color, or a transparent one). NO_MEMORY. After any error the
- * picture is unchanged.
+ * picture is unchanged. The mark of a drawing in colors may still be unreadable; the caller reads it back.
  */
 enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
                               const struct watermark_embed_options *options,

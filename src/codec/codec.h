@@ -137,6 +137,14 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits);
 
 /*
+ * Make a grey picture, as decoded, one of three equal colours. Samples with a grey profile are converted
+ * to sRGB, and the profile is dropped.
+ *
+ * False: it needs more memory than the limits allow. The picture is then unchanged.
+ */
+bool codec_color(struct codec_picture *picture, const struct codec_limits *limits);
+
+/*
  * Set plus:DataMining in every XMP packet: prohibited for AI/ML training (PLUS vocabulary), or
  * the file's value if that is stronger. The rest of a packet stays; a broken packet is
  * repaired. IMAGE_TOO_LARGE: a JPEG's XMP has no room for it.

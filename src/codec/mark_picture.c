@@ -12,13 +12,19 @@ static const double psnr_strongest_db = 40.4;
  */
 enum { growth_most = 4, growth_free_bytes = 256 * 1024 };
 
-/* The attempts in order. */
+/*
+ * The attempts in order. The mark of a grey picture has no underlay, so its texture can hide the mark at any
+ * strength: it gets colours, which cost less than a higher quality.
+ */
 static const struct
 try {
     bool is_strongest;
-    unsigned finer; /* level of codec_finer; 0: the file's quality */
+    bool is_colored; /* a grey picture gets colours */
+    bool is_of_grey; /* for grey pictures only */
+    unsigned finer;  /* level of codec_finer; 0: the file's quality */
 }
-tries[] = {{false, 0}, {true, 0}, {true, 1}, {true, 2}, {true, 3}};
+tries[] = {{false, false, false, 0}, {true, false, false, 0}, {false, true, true, 0}, {true, true, true, 0},
+           {true, true, false, 1},   {true, true, false, 2},  {true, true, false, 3}};
 
 enum { tries_count = sizeof tries / sizeof tries[0] };
 
@@ -30,6 +36,7 @@ struct marking {
     struct codec_bytes *bytes;
     struct watermark_report *report;
     size_t own_bytes; /* size of the result at the file's quality */
+    bool is_grey;     /* the source */
     bool reads;
     bool is_over; /* no higher quality is available */
 };
@@ -123,17 +130,23 @@ static enum iw_error read_back(struct marking *marking)
 
 /* ---- one attempt ---- */
 
+static enum iw_error transparent_fail(struct context *context)
+{
+    return context_fail(context, IW_WATERMARK_NOT_EMBEDDABLE,
+                        "The visible part of the image is too small for a readable watermark; use a larger "
+                        "image or one with less transparency.");
+}
+
 static enum iw_error marked(struct marking *marking, const struct try *try)
 {
     const struct watermark_embed_options strongest = {.psnr_db = psnr_strongest_db};
     enum iw_error error =
         watermark_embed(&marking->picture->image, marking->order->key, marking->order->number,
                         try->is_strongest ? &strongest : NULL, marking->report);
+    if (error == IW_WATERMARK_NOT_EMBEDDABLE && marking->is_grey && !try->is_colored)
+        return error; /* not the last attempt */
     if (error == IW_WATERMARK_NOT_EMBEDDABLE)
-        return context_fail(
-            marking->context, error,
-            "The visible part of the image is too small for a readable watermark; use an image with more "
-            "detail or less transparency.");
+        return transparent_fail(marking->context);
     return error == IW_OK ? IW_OK : context_fail(marking->context, error, NULL);
 }
 
@@ -145,12 +158,19 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         codec_picture_free(marking->picture);
         error = codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
     }
+    bool is_expanded = try->is_colored && marking->is_grey;
+    if (error == IW_OK && is_expanded && !codec_color(marking->picture, order->limits)) {
+        marking->is_over = true;
+        return IW_OK;
+    }
     if (error == IW_OK && try->finer > 0 && !codec_finer(marking->picture, try->finer, order->limits)) {
         marking->is_over = true;
         return IW_OK;
     }
     if (error == IW_OK)
         error = marked(marking, try);
+    if (error == IW_WATERMARK_NOT_EMBEDDABLE && marking->context->error == IW_OK)
+        return IW_OK;
     if (error == IW_OK)
         error = codec_encode(marking->context, marking->picture, marking->bytes);
     if (error != IW_OK)
@@ -166,6 +186,8 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
 
 static enum iw_error unreadable(struct marking *marking)
 {
+    if (image_has_alpha(&marking->picture->image))
+        return transparent_fail(marking->context);
     const char *help = marking->picture->header.format == FORMAT_PNG
                            ? "use a larger image or one with more detail."
                            : "use a larger image, one with more detail, or the same image as PNG.";
@@ -177,17 +199,27 @@ enum iw_error mark_picture(struct context *context, const struct mark_order *ord
                            struct codec_picture *picture, struct codec_bytes *bytes,
                            struct watermark_report *report)
 {
-    struct marking marking = {
-        .context = context, .order = order, .picture = picture, .bytes = bytes, .report = report};
+    struct marking marking = {.context = context,
+                              .order = order,
+                              .picture = picture,
+                              .bytes = bytes,
+                              .is_grey = picture->header.channels < 3,
+                              .report = report};
     enum iw_error error = IW_OK;
     unsigned try;
     memset(bytes, 0, sizeof *bytes);
     for (try = 0; try < tries_count && error == IW_OK && !marking.reads && !marking.is_over; try++)
-        error = tried(&marking, &tries[try]);
+        if (marking.is_grey || !tries[try].is_of_grey)
+            error = tried(&marking, &tries[try]);
     if (error != IW_OK)
         return error;
     if (!marking.reads)
         return unreadable(&marking);
+    if (tries[try - 1].is_colored && marking.is_grey)
+        context_note(
+            context, "GREY_EXPANDED",
+            "The watermark could not be read from a grey image, so the result is a colour image with "
+            "faint colours. The file may be larger.");
     if (tries[try - 1].finer > 0)
         context_note(context, "ENCODED_FINER",
                      "The image was encoded at a higher quality, because the watermark could not be read "

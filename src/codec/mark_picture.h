@@ -19,7 +19,8 @@ struct mark_order {
 
 /*
  * Mark the decoded picture, encode it and read the number from the encoded bytes. When it does
- * not read, try again: first stronger, then at higher qualities with a note ENCODED_FINER. Each
+ * not read, try again: first stronger, then a grey picture with colours (note GREY_EXPANDED), then at
+ * higher qualities (note ENCODED_FINER). Each
  * attempt decodes order->data again; picture holds it at the start.
  *
  * On success picture is the result, as marked or as decoded from the bytes, and the caller owns

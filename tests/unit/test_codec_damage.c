@@ -896,6 +896,58 @@ static void test_thumbnail_colors(void)
     }
 }
 
+/* Set the grey samples to 64, expand them, and decode the encoded result. */
+static struct codec_picture expanded(const struct codec_bytes *file, struct codec_bytes *again)
+{
+    static const struct codec_limits little = {.memory_max_bytes = 1000};
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(decode(file, &no_limits, &picture), IW_OK);
+    size_t bytes = picture.image.depth_bits / 8, step = bytes * picture.image.channels;
+    unsigned char *samples = picture.image.pixels;
+    for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at += step)
+        memset(samples + at, 64, bytes);
+    CU_ASSERT_FALSE(codec_color(&picture, &little));
+    CU_ASSERT_TRUE_FATAL(codec_color(&picture, &no_limits));
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, again), IW_OK);
+    codec_picture_free(&picture);
+    CU_ASSERT_EQUAL_FATAL(decode(again, &no_limits, &picture), IW_OK);
+    return picture;
+}
+
+/* A grey profile is applied and removed. Adobe's marker says how the components are stored. */
+static void test_grey_becomes_colors(void)
+{
+    static const struct made_spec specs[] = {
+        {"PNG", FORMAT_PNG, 16, 16, 1, false, .depth_bits = 8},
+        {"PNG with a profile", FORMAT_PNG, 16, 16, 1, false, .depth_bits = 8},
+        {"PNG of 16 bits with alpha and a profile", FORMAT_PNG, 16, 16, 2, false, .depth_bits = 16},
+        {"JPEG", FORMAT_JPEG, 16, 16, 1, true, .quality = 95},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct codec_bytes file = make_picture(&specs[i]), again;
+        bool has_profile = i == 1 || i == 2;
+        if (specs[i].format == FORMAT_PNG)
+            chunk_insert(&file, "bKGD", "\0\1", 2);
+        else
+            replace(&file, 2, 0,
+                    "\xff\xee\0\x0e"
+                    "Adobe\0\x64\0\0\0\0",
+                    16);
+        if (has_profile)
+            chunk_insert(&file, "iCCP", "", 0);
+        struct codec_picture picture = expanded(&file, &again);
+        const unsigned char *samples = picture.image.pixels;
+        size_t bytes = picture.image.depth_bits / 8;
+        CU_ASSERT_EQUAL(picture.image.channels, specs[i].channels + 2);
+        for (size_t c = 0; c < 3; c++)
+            CU_ASSERT(abs(samples[c * bytes + bytes - 1] - (has_profile ? 137 : 64)) <= 1);
+        CU_ASSERT(!holds(&again, "iCCP") && !holds(&again, "bKGD"));
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+        codec_bytes_free(&again);
+    }
+}
+
 /* An encoder's error is a fault of the service. */
 static void test_encoder_errors_are_ours(void)
 {
@@ -999,6 +1051,7 @@ int main(void)
         {"WebP: animations", test_webp_animation},
         {"orientation of three types", test_orientation_types},
         {"colours of thumbnails", test_thumbnail_colors},
+        {"grey becomes colours", test_grey_becomes_colors},
         {"errors of encoders are ours", test_encoder_errors_are_ours},
         {"other formats are named", test_other_formats},
         CU_TEST_INFO_NULL,

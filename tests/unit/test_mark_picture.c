@@ -13,7 +13,7 @@ static const struct codec_limits limits = {.side_min_px = WATERMARK_SIDE_MIN_PX}
 enum { number = 0x5eed };
 
 /* Backgrounds of the drawings; the foreground is dark. */
-enum ground { GROUND_BARE, GROUND_SQUARES, GROUND_LINES, GROUND_AREAS };
+enum ground { GROUND_BARE, GROUND_SQUARES, GROUND_LINES, GROUND_AREAS, GROUND_SCREENTONE, GROUND_DOTS };
 
 static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channel)
 {
@@ -22,6 +22,10 @@ static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channe
         return x / 12 * 7919 % 31 * (y / 12) % 3 == 1 && x > 60 && x < 340 && y > 60 && y < 260 ? 0 : 255;
     case GROUND_LINES:
         return y % 20 < 9 && (x * x / 7 + y * 13) % 11 < 4 ? 20 : 255;
+    case GROUND_SCREENTONE: /* a comic page: dots, with white around them */
+        return y > 280 || x < 20 || x > 380 || (x % 5 > 1 && y % 5 > 1) ? 255 : 0;
+    case GROUND_DOTS: /* without white */
+        return x % 4 < 2 && y % 4 < 2 ? 0 : 255;
     case GROUND_AREAS:
         return (uint8_t)(60 + 35 * ((x / 100 + y / 80) % 5) + 10 * channel);
     default:
@@ -147,11 +151,71 @@ static void a_bare_page_is_refused_and_says_so(void)
     arena_free(context.arena);
 }
 
+/* Hard texture hides a mark in grey. The result has colours that read, and the same brightness. */
+static void grey_screentones_get_colors(void)
+{
+    static const struct made_spec greys[] = {
+        {"PNG", FORMAT_PNG, 400, 320, 1, true, .depth_bits = 8},
+        {"PNG with alpha", FORMAT_PNG, 400, 320, 2, false, .depth_bits = 8},
+        {"PNG of 1 bit", FORMAT_PNG, 400, 320, 1, false, .depth_bits = 1},
+        {"JPEG", FORMAT_JPEG, 400, 320, 1, true, .quality = 90},
+        {"JPEG, progressive", FORMAT_JPEG, 400, 320, 1, true, .quality = 75, .is_progressive = true},
+    };
+    for (size_t i = 0; i < sizeof greys / sizeof greys[0]; i++)
+        for (unsigned ground = GROUND_SCREENTONE; ground <= GROUND_DOTS; ground++) {
+            struct context context;
+            context_init(&context, arena_new(0), NULL);
+            struct codec_bytes file = drawing_make(&context, &greys[i], (enum ground)ground);
+            CU_ASSERT(delivered(&context, &file) > 0);
+            CU_ASSERT(is_noted(&context, "GREY_EXPANDED"));
+            codec_bytes_free(&file);
+            arena_free(context.arena);
+        }
+}
+
+/* A file of 400 px whose square of side_px is visible. */
+static struct codec_bytes clear_make(struct context *context, uint32_t side_px)
+{
+    static const struct made_spec spec = {"PNG", FORMAT_PNG, 400, 400, 4, false, .depth_bits = 8};
+    struct codec_bytes made = make_picture(&spec), bytes = {NULL, 0};
+    struct image texture = texture_make(400, 400, 4, 8, 5);
+    struct codec_picture picture;
+    CU_ASSERT_EQUAL_FATAL(codec_decode(context, made.data, made.size, &limits, &picture), IW_OK);
+    memcpy(picture.image.pixels, texture.pixels, texture.stride_bytes * texture.height_px);
+    for (uint32_t y = 0; y < 400; y++)
+        for (uint32_t x = 0; x < 400; x++)
+            ((uint8_t *)picture.image.pixels)[(y * 400 + x) * 4 + 3] = x < side_px && y < side_px ? 255 : 0;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(context, &picture, &bytes), IW_OK);
+    codec_picture_free(&picture);
+    free(texture.pixels);
+    codec_bytes_free(&made);
+    return bytes;
+}
+
+/* The message's remedy, less transparency, helps. */
+static void transparent_pictures_are_refused_with_a_remedy(void)
+{
+    for (uint32_t side_px = 0; side_px <= 200; side_px += 50) {
+        struct context context;
+        context_init(&context, arena_new(0), NULL);
+        struct codec_bytes file = clear_make(&context, side_px);
+        size_t size = delivered(&context, &file);
+        CU_ASSERT(side_px > 50 || size == 0);
+        CU_ASSERT(side_px < 150 || size > 0);
+        CU_ASSERT(size > 0 ||
+                  strstr(context.sentence, "a larger image or one with less transparency") != NULL);
+        codec_bytes_free(&file);
+        arena_free(context.arena);
+    }
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"delivered pictures read", delivered_pictures_read},
         {"a large JPEG reads", a_large_jpeg_reads},
+        {"grey screentones get colours", grey_screentones_get_colors},
+        {"transparent pictures are refused with a remedy", transparent_pictures_are_refused_with_a_remedy},
         {"a bare page is refused and says so", a_bare_page_is_refused_and_says_so},
         CU_TEST_INFO_NULL,
     };

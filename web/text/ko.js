@@ -124,5 +124,5 @@ export default {
   "file.PROCESSING_CRASHED": "처리하지 못했습니다.", "file.PROCESSING_CRASHED.help": "한 번 더 주문해 보고, 안 되면 운영자에게 문의하세요.", "file.UPLOAD_EXPIRED": "파일이 24시간 안에 도착하지 않았습니다.", "file.UPLOAD_EXPIRED.help": "새로 주문하세요.", "file.ORDER_CANCELLED": "취소된 주문입니다.", "file.ORDER_CANCELLED.help": "결과가 필요하면 다시 주문하세요.",
   "file.SOURCE_UNREACHABLE": "원본 주소에 연결할 수 없습니다.", "file.SOURCE_UNREACHABLE.help": "URL을 확인하고 다시 주문하세요.", "file.SOURCE_REFUSED": "원본 주소가 파일을 거부했습니다.", "file.SOURCE_REFUSED.help": "URL에 다시 서명하고 주문하세요.", "file.SOURCE_TOO_LARGE": "원본이 너무 큽니다.", "file.SOURCE_TOO_LARGE.help": "파일 크기를 줄이세요.",
   "file.OUTPUT_TARGET_REFUSED": "대상 주소가 결과를 거부했습니다.", "file.OUTPUT_TARGET_REFUSED.help": "대상 URL에 다시 서명하고 주문하세요.",
-  "note.title": "참고:", "note.CONTENT_CREDENTIALS_REMOVED": "콘텐츠 인증 정보가 제거되었습니다.", "note.METADATA_LEFT_OUT": "일부 메타데이터가 빠졌습니다.", "note.PALETTE_EXPANDED": "파일이 이전보다 큽니다.", "note.ENCODED_FINER": "파일이 이전보다 큽니다.", "note.IMAGE_INCOMPLETE": "그림이 잘려 있습니다.", "note.PROTECTION_REDUCED": "이 그림에서는 보호가 약합니다.",
+  "note.title": "참고:", "note.CONTENT_CREDENTIALS_REMOVED": "콘텐츠 인증 정보가 제거되었습니다.", "note.METADATA_LEFT_OUT": "일부 메타데이터가 빠졌습니다.", "note.PALETTE_EXPANDED": "파일이 이전보다 큽니다.", "note.GREY_EXPANDED": "결과에 옅은 색이 들어 있습니다.", "note.ENCODED_FINER": "파일이 이전보다 큽니다.", "note.IMAGE_INCOMPLETE": "그림이 잘려 있습니다.", "note.PROTECTION_REDUCED": "이 그림에서는 보호가 약합니다.",
 };
