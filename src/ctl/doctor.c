@@ -20,7 +20,7 @@
 #include "base/endpoint.h"
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
-#include "ctl/site.h"
+#include "ctl/remaining.h"
 #include "domain/keyring.h"
 #include "service/presign.h"
 #include "service/redis.h"
@@ -38,7 +38,6 @@ enum {
     watermark_key_bytes = 32,
     room_percent_least = 5,
     worker_silent_s = 30,
-    certificate_days_least = 14,
     packet_bytes_least = 16 * 1024 * 1024,
     connections_beside = 10,
     worker_mib = 256,  /* the worker itself, with its transfers */
@@ -55,9 +54,7 @@ struct doctor {
     struct store store;  /* db is NULL when its password cannot be read */
     struct redis *redis; /* NULL when its password cannot be read */
     struct db_server server;
-    const char *site;                    /* nginx's configuration; NULL when nginx cannot be queried */
-    enum crypto_certificate certificate; /* valid when nginx's configuration names a certificate */
-    int64_t certificate_days;
+    struct site site;
     bool is_database_there;
     bool is_redis_there;
     char line[512]; /* result of the check, or the remedy */
@@ -551,20 +548,22 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
 
 static enum doctor_verdict check_nginx(struct doctor *doctor)
 {
-    if (doctor->site == NULL)
+    if (doctor->site.text == NULL)
         return say(doctor, DOCTOR_SKIPPED,
-                   "its configuration cannot be read; run this as root on the host of nginx");
-    if (strstr(doctor->site, "upstream imgward_api") == NULL)
+                   "its configuration cannot be read; run this as root on the host of nginx%s%s",
+                   doctor->site.error != NULL ? ": " : "",
+                   doctor->site.error != NULL ? doctor->site.error : "");
+    if (strstr(doctor->site.text, "upstream imgward_api") == NULL)
         return say(
             doctor, DOCTOR_WRONG,
             "has no upstream imgward_api; write \"include imgward/http.con[f];\" to conf.d/imgward.conf");
-    if (strstr(doctor->site, "location ^~ /api/v2/") == NULL)
+    if (strstr(doctor->site.text, "location ^~ /api/v2/") == NULL)
         return say(doctor, DOCTOR_WRONG, "has no location /api/v2/; enable sites-available/imgward");
-    if (strstr(doctor->site,
+    if (strstr(doctor->site.text,
                arena_printf(doctor->ctl->context->arena, "unix:%s", doctor->config.api_socket)) == NULL)
         return say(doctor, DOCTOR_WRONG, "passes requests to a socket other than api.socket (%s)",
                    doctor->config.api_socket);
-    if (strstr(doctor->site, doctor->config.store_path) == NULL)
+    if (strstr(doctor->site.text, doctor->config.store_path) == NULL)
         return say(doctor, DOCTOR_WRONG, "does not serve files from store.path (%s)",
                    doctor->config.store_path);
     return say(doctor, DOCTOR_OK, "passes requests to the pool and serves files from the store");
@@ -585,14 +584,14 @@ static int64_t size_read(const char *text)
 /* client_max_body_size of one of the project's locations; -1 when it is missing. */
 static int64_t location_size(const struct doctor *doctor, const char *location)
 {
-    const char *at = strstr(doctor->site, location);
+    const char *at = strstr(doctor->site.text, location);
     const char *size = at == NULL ? NULL : site_directive(doctor->ctl->context, at, "client_max_body_size");
     return size == NULL ? -1 : size_read(size);
 }
 
 static enum doctor_verdict check_body_sizes(struct doctor *doctor)
 {
-    if (doctor->site == NULL)
+    if (doctor->site.text == NULL)
         return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
     int64_t api = location_size(doctor, "location ^~ /api/v2/");
     int64_t upload = location_size(doctor, "location ^~ /imgward-unsized/");
@@ -613,9 +612,9 @@ static enum doctor_verdict check_body_sizes(struct doctor *doctor)
 static enum doctor_verdict check_upload_room(struct doctor *doctor)
 {
     int64_t free_bytes, all_bytes, least_bytes = doctor->config.store_upload_max_bytes * uploads_least;
-    if (doctor->site == NULL)
+    if (doctor->site.text == NULL)
         return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
-    const char *path = site_directive(doctor->ctl->context, doctor->site, "client_body_temp_path");
+    const char *path = site_directive(doctor->ctl->context, doctor->site.text, "client_body_temp_path");
     if (path == NULL)
         path = "/var/lib/nginx/body"; /* Debian's default */
     if (!storage_room(path, &free_bytes, &all_bytes))
@@ -629,35 +628,26 @@ static enum doctor_verdict check_upload_room(struct doctor *doctor)
                path);
 }
 
-/* The host of api.public_url, without port. */
-static const char *public_host(const struct doctor *doctor)
-{
-    const char *host = strstr(doctor->config.api_public_url, "://");
-    host = host != NULL ? host + 3 : doctor->config.api_public_url;
-    return arena_text_n(doctor->ctl->context->arena, host, strcspn(host, ":/"));
-}
-
 static enum doctor_verdict check_tls_name(struct doctor *doctor)
 {
-    int64_t days = 0;
-    const char *host = public_host(doctor);
+    const struct site_certificate *certificate = &doctor->site.certificate;
     if (strncmp(doctor->config.api_public_url, "https://", 8) != 0)
         return say(doctor, DOCTOR_WRONG, "api.public_url is %s; clients need https://",
                    doctor->config.api_public_url);
-    if (doctor->site == NULL)
+    if (doctor->site.text == NULL)
         return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
-    const char *path = site_directive(doctor->ctl->context, doctor->site, "ssl_certificate");
-    if (path == NULL)
+    if (certificate->file == NULL)
         return say(doctor, DOCTOR_WRONG, "nginx has no ssl_certificate");
-    enum crypto_certificate state = doctor->certificate;
-    days = doctor->certificate_days;
-    if (state == CRYPTO_CERTIFICATE_UNREADABLE)
-        return say(doctor, DOCTOR_WRONG, "%s cannot be read as a certificate", path);
-    if (state == CRYPTO_CERTIFICATE_OTHER_NAME)
-        return say(doctor, DOCTOR_WRONG, "%s is not for %s, the host of api.public_url", path, host);
-    if (days < certificate_days_least)
-        return say(doctor, DOCTOR_WRONG, "%s expires in %" PRId64 " days; renew it", path, days);
-    return say(doctor, DOCTOR_OK, "the certificate is for %s and expires in %" PRId64 " days", host, days);
+    if (certificate->state == CRYPTO_CERTIFICATE_UNREADABLE)
+        return say(doctor, DOCTOR_WRONG, "%s cannot be read as a certificate", certificate->file);
+    if (certificate->state == CRYPTO_CERTIFICATE_OTHER_NAME)
+        return say(doctor, DOCTOR_WRONG, "%s is not for %s, the host of api.public_url", certificate->file,
+                   certificate->host);
+    if (certificate->days < site_certificate_days_least)
+        return say(doctor, DOCTOR_WRONG, "%s expires in %" PRId64 " days; renew it", certificate->file,
+                   certificate->days);
+    return say(doctor, DOCTOR_OK, "the certificate is for %s and expires in %" PRId64 " days",
+               certificate->host, certificate->days);
 }
 
 static const struct {
@@ -693,16 +683,12 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     static const char *const words[] = {
         [DOCTOR_OK] = "ok", [DOCTOR_WRONG] = "WRONG", [DOCTOR_SKIPPED] = "skipped"};
     struct doctor doctor = {.ctl = ctl};
-    bool is_well = true;
+    bool is_well = true, is_installed;
     if (!ctl_config(ctl, &doctor.config))
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
     /* Only root can read these, so they are read before root becomes the service's user. */
-    doctor.site = site_read(ctl->context, ctl_option(ctl, "--nginx"));
-    const char *path =
-        doctor.site == NULL ? NULL : site_directive(ctl->context, doctor.site, "ssl_certificate");
-    if (path != NULL)
-        doctor.certificate = crypto_certificate_check(path, public_host(&doctor), &doctor.certificate_days);
+    site_read(ctl->context, ctl_option(ctl, "--nginx"), doctor.config.api_public_url, &doctor.site);
     if (!ctl_user_become(&doctor.config))
         return CTL_FAILED;
     printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);
@@ -713,9 +699,11 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
         printf("%-14s %-8s %s\n", checks[i].name, words[verdict], doctor.line);
         is_well = is_well && verdict == DOCTOR_OK;
     }
+    const struct store store = {ctl->context, doctor.is_database_there ? doctor.store.db : NULL};
+    unsigned left = remaining_print(ctl, &doctor.config, &store, &doctor.site, &is_installed);
     redis_free(doctor.redis);
     db_free(doctor.store.db);
-    return is_well ? CTL_DONE : CTL_NEGATIVE;
+    return is_well && left == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
 const struct ctl_command ctl_commands_doctor[] = {
@@ -723,7 +711,9 @@ const struct ctl_command ctl_commands_doctor[] = {
      .arguments = "",
      .options = {{"--nginx", "FILE", "nginx's configuration file, instead of nginx's default"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
-     .help = "Check everything that the service needs, one line each; exit code 1 when a check fails.",
+     .help = "Check everything that the service needs, one line each; end with the steps that are left to "
+             "do; exit code 1 when a "
+             "check fails or a step is left.",
      .run = doctor_run},
     {.words = {NULL}},
 };

@@ -19,7 +19,7 @@
 #include "ctl/ctl_store.h"
 #include "ctl/grants.h"
 #include "ctl/migrate.h"
-#include "ctl/site.h"
+#include "ctl/remaining.h"
 #include "ctl/user.h"
 #include "domain/key.h"
 #include "domain/keyring.h"
@@ -457,27 +457,6 @@ static enum init_verdict step_user(struct init *init)
     return user_report(init, email, &accounts[0]);
 }
 
-/* ---- nginx ---- */
-
-static enum init_verdict step_nginx(struct init *init)
-{
-    const char *site = site_read(init->ctl->context, NULL);
-    if (site == NULL)
-        return say(init, INIT_TO_DO,
-                   "is not installed, cannot be run, or its configuration is invalid; nginx -T shows why");
-    bool has_http = strstr(site, "upstream imgward_api") != NULL;
-    bool has_server = strstr(site, "location ^~ /api/v2/") != NULL;
-    if (has_http && has_server)
-        return say(init, INIT_THERE, "passes /api/v2/ and /files/ to the pool");
-    return say(
-        init, INIT_TO_DO, "missing:%s%s",
-        has_http ? "" : "\n    in /etc/nginx/conf.d/imgward.conf:  include imgward/http.con[f];",
-        has_server
-            ? ""
-            : "\n    the site, with name and certificate set:  ln -s ../sites-available/imgward "
-              "/etc/nginx/sites-enabled/   (or in your server { }:  include imgward/locations.con[f];)");
-}
-
 static const struct {
     const char *name;
     enum init_verdict (*run)(struct init *init);
@@ -494,8 +473,25 @@ static const struct {
     {"file store", step_store},
     {"account", step_account},
     {"user", step_user},
-    {"nginx", step_nginx},
 };
+
+/* The last lines: what was made, and what is left to the operator. */
+static void init_end(struct init *init, const unsigned counts[])
+{
+    struct site site;
+    bool is_installed;
+    const struct store store = {init->ctl->context, init->has_tables ? init->store.db : NULL};
+    site_read(init->ctl->context, NULL, init->config.api_public_url, &site);
+    if (counts[INIT_TO_DO] > 0)
+        printf("%u made, %u TO DO above; then run imgwardctl init again\n", counts[INIT_MADE],
+               counts[INIT_TO_DO]);
+    else if (counts[INIT_MADE] > 0)
+        printf("%u made\n", counts[INIT_MADE]);
+    unsigned left = remaining_print(init->ctl, &init->config, &store, &site, &is_installed);
+    if (left == 0 && counts[INIT_TO_DO] == 0)
+        printf("%s; imgwardctl doctor checks everything\n",
+               is_installed ? "nothing is left to do" : "nothing to do");
+}
 
 static enum ctl_exit init_run(struct ctl *ctl)
 {
@@ -514,17 +510,8 @@ static enum ctl_exit init_run(struct ctl *ctl)
         fflush(stdout);
     }
     crypto_wipe(init.line, sizeof init.line);
+    init_end(&init, counts);
     db_free(init.store.db);
-    if (counts[INIT_TO_DO] > 0)
-        printf("%u made, %u left to do; then run imgwardctl init again\n", counts[INIT_MADE],
-               counts[INIT_TO_DO]);
-    else if (counts[INIT_MADE] > 0)
-        printf(
-            "%u made; imgwardctl doctor checks everything, systemctl enable --now imgward-api imgward-worker "
-            "starts the service\n",
-            counts[INIT_MADE]);
-    else
-        printf("nothing to do\n");
     return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
 }
 
@@ -536,8 +523,8 @@ const struct ctl_command ctl_commands_init[] = {
                  {"--user", "EMAIL",
                   "make the first user of the web console, of the operator, and print its password"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
-     .help = "Set up a first run: make secrets, database, tables, and an account with its key; print the "
-             "remaining steps.  A repeated run changes nothing.",
+     .help = "Set up a first run: make secrets, database, tables, and an account with its key; end with the "
+             "steps that are left to do.  A repeated run changes nothing.",
      .run = init_run},
     {.words = {NULL}},
 };

@@ -12,9 +12,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SQL = os.path.join(ROOT, "sql")
 
 
-def init(stack, config, *words):
-    return subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config, "init", "--directory", SQL, *words],
-                          capture_output=True, text=True, timeout=600)
+def ctl(stack, config, command, *words, folder=None):
+    path = os.environ["PATH"] if folder is None else f"{folder}:{os.environ['PATH']}"
+    return subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config, command, "--directory", SQL, *words],
+                          capture_output=True, text=True, timeout=600, env={**os.environ, "PATH": path})
+
+
+def init(stack, config, *words, folder=None):
+    return ctl(stack, config, "init", *words, folder=folder)
 
 
 def words(done):
@@ -115,3 +120,81 @@ def test_each_program_gets_a_user_with_its_rights(stack, fresh, tmp_path):
     finally:
         for user in users.values():
             stack.sql(f"DROP USER IF EXISTS {user}@localhost")
+
+
+class Host:
+    """systemctl and nginx of an installed host, as far as imgwardctl asks them."""
+
+    def __init__(self, folder, config):
+        self.folder, self.config = folder, config
+        self.states = dict.fromkeys(("imgward-api", "imgward-worker", "nginx"), ("active", "enabled"))
+        self.states["imgward-console"] = ("inactive", "disabled")
+        self.site = "upstream imgward_api {\nlocation ^~ /api/v2/ {\nserver_name shop.example;\n"
+        folder.mkdir()
+
+    def write(self):
+        blocks = [f"ExecStart={{ argv[]=/usr/sbin/{name} -c {self.config} ; }}\nLoadState=loaded\nActiveState={self.states[name][0]}\n"
+                  f"UnitFileState={self.states[name][1]}\n" for name in ("imgward-api", "imgward-worker", "imgward-console", "nginx")]
+        self.program("systemctl", "cat <<'END'\n" + "\n".join(blocks) + "END\n")
+        self.program("nginx", f"cat <<'END'\n{self.site}END\n" if "[emerg]" not in self.site else f"echo '{self.site}' >&2\nexit 1\n")
+
+    def program(self, name, text):
+        (self.folder / name).write_text("#!/bin/sh\n" + text)
+        (self.folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def host(stack, fresh, tmp_path):
+    config, _ = fresh
+    with open(config, "a", encoding="utf-8") as file:
+        file.write("[api]\npublic_url = https://shop.example\n")
+    init(stack, config)
+    return Host(tmp_path / "bin", config)
+
+
+def left(done):
+    """The lines after "left to do:"."""
+    return [line.strip() for line in done.stdout.partition("left to do:\n")[2].splitlines()]
+
+
+def remaining(stack, host, command="init"):
+    host.write()
+    return left(ctl(stack, host.config, command, folder=host.folder))
+
+
+def test_init_and_doctor_end_with_what_is_left_to_do(stack, host):
+    assert remaining(stack, host) == []
+    assert "nothing is left to do" in init(stack, host.config, folder=host.folder).stdout
+    host.states["imgward-worker"], host.states["imgward-api"] = ("inactive", "enabled"), ("active", "disabled")
+    wanted = ["systemctl enable --now imgward-worker", "systemctl enable imgward-api: not started at boot"]
+    assert remaining(stack, host) == remaining(stack, host, "doctor") == wanted
+
+
+@pytest.mark.parametrize("site, wanted", [
+    ("upstream imgward_api {\n", "ln -s ../sites-available/imgward /etc/nginx/sites-enabled/"),
+    ("location ^~ /api/v2/ {\n", "conf.d/imgward.conf"),
+    ("upstream imgward_api {\nlocation ^~ /api/v2/ {\n    server_name imgward.example;\n", "server_name"),
+    ("upstream imgward_api {\nlocation ^~ /api/v2/ {\n    ssl_certificate /nowhere/a.pem;\n", "replace /nowhere/a.pem"),
+    ('nginx: [emerg] cannot load certificate "/etc/ssl/shop.example/fullchain.pem": BIO_new_file() failed',
+     'nginx does not accept its configuration: cannot load certificate "/etc/ssl/shop.example/fullchain.pem"'),
+])
+def test_what_the_site_lacks_is_left_to_do(stack, host, site, wanted):
+    host.site = site
+    for command in ("init", "doctor"):
+        lines = remaining(stack, host, command)
+        assert len(lines) == 1 and wanted in lines[0], lines
+
+
+def test_a_console_without_a_user_or_a_unit_is_left_to_do(stack, host):
+    with open(host.config, "a", encoding="utf-8") as file:
+        file.write("[console]\nenabled = yes\n")
+    lines = ["imgwardctl init --user EMAIL makes the first user of the console", "systemctl enable --now imgward-console"]
+    assert remaining(stack, host) == remaining(stack, host, "doctor") == lines
+    assert left(init(stack, host.config, "--user", "first@example.org", folder=host.folder)) == lines[1:]
+
+
+def test_the_configuration_of_a_private_stack_has_no_list(stack, host):
+    host.config, other = "/etc/imgward/imgward.conf", host.config
+    host.states["imgward-api"] = ("inactive", "disabled")
+    host.write()
+    assert left(init(stack, other, folder=host.folder)) == []

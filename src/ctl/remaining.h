@@ -1,0 +1,17 @@
+/* Work that is left to the operator on an installed host: the last lines of init and doctor. */
+#ifndef CTL_REMAINING_H
+#define CTL_REMAINING_H
+
+#include "ctl/ctl.h"
+#include "ctl/site.h"
+#include "store/db.h"
+
+/*
+ * Prints one line for each remaining step about services, nginx, certificate, name and console, and returns
+ * their number. Prints nothing, and clears *is_installed, when systemd's units do not use this configuration:
+ * it is that of a private stack. store->db may be NULL.
+ */
+unsigned remaining_print(struct ctl *ctl, const struct config *config, const struct store *store,
+                         const struct site *site, bool *is_installed);
+
+#endif
