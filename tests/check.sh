@@ -21,7 +21,7 @@ parts=(
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"
     "cluster#stop, kill and isolate the nodes of a site with two of everything (needs ./dev deps cluster)"
     "sanitizers#run the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
-    "fuzz#run every fuzz target for a few seconds (needs clang: ./dev deps lint)"
+    "fuzz#run every fuzz target for a few seconds (needs clang)"
     "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
 )
 
@@ -232,7 +232,7 @@ part_ops() { pytest_run "$root/tests/ops"; }
 part_cluster() {
     local tool=$root/../shared/tools/galera-mini missing=
     if [ ! -x "$tool" ]; then
-        missing="$tool is absent"
+        missing="the starter of clusters, ../shared/tools/galera-mini, is not beside this tree"
     elif [ "$(id -u)" -eq 0 ]; then
         "$root/dev" deps cluster >"$out/cluster-deps.log" 2>&1 || missing="the packages of ./dev deps cluster cannot be installed"
     fi

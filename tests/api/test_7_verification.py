@@ -14,7 +14,7 @@ from client import ORDERS
 from receiver import Receiver
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "webhooks.md")
-LANGUAGES = {"python": ["/usr/bin/python3"], "javascript": ["node"], "php": ["php8.2"], "sh": ["sh"]}
+LANGUAGES = {"python": ["/usr/bin/python3"], "javascript": ["node"], "php": ["php"], "sh": ["sh"]}
 
 
 def program_of(language):

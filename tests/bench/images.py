@@ -196,8 +196,8 @@ class Line:
 # ---------------------------------------------------------------- other programs
 def resave(program, folder, count):
     """Seconds and CPU seconds to re-save every file at quality 90, with one process per core."""
-    commands = {"ImageMagick": 'convert-im6.q16 "$0" -quality 90 "$0.out.jpg"', "libvips": 'vips copy "$0" "$0.out.jpg[Q=90]"'}
-    if not shutil.which({"ImageMagick": "convert-im6.q16", "libvips": "vips"}[program]):
+    commands = {"ImageMagick": 'convert "$0" -quality 90 "$0.out.jpg"', "libvips": 'vips copy "$0" "$0.out.jpg[Q=90]"'}
+    if not shutil.which({"ImageMagick": "convert", "libvips": "vips"}[program]):
         return None
     names = "\n".join(os.path.join(folder, f"{number}.jpg") for number in range(count))
     begin, used = time.perf_counter(), os.times()
