@@ -23,6 +23,7 @@ parts=(
     "sanitizers#run the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     "fuzz#run every fuzz target for a few seconds (needs clang)"
     "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
+    "host#only by name: install, use, break, upgrade and remove the service on a booted Debian 12 and 13 (needs ./dev deps host)"
 )
 
 say() { printf '%s\n' "$*"; }
@@ -295,12 +296,24 @@ dist_check() {
     return 1
 }
 
+# Boots machines, so it runs only when it is named. SUITES selects some: SUITES=bookworm ./dev check host.
+part_host() {
+    local suite code numbers
+    [ "$(id -u)" -ne 0 ] || "$root/dev" deps host
+    for suite in ${SUITES:-bookworm trixie}; do
+        "$root/packaging/test-host" "$suite" 2>&1 | tee "$out/host-$suite.log"
+        code=${PIPESTATUS[0]}
+        numbers=$(tail -n 1 "$out/host-$suite.log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+        if [ "$code" -eq 77 ]; then count 0 0 1; else count ${numbers:-0 1}; fi
+    done
+}
+
 parts_list() {
     local line
     for line in "${parts[@]}"; do printf '  %-11s %s\n' "${line%%#*}" "${line#*#}"; done
 }
 
-part_is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
+part_is_wanted() { [[ ($wanted == "  " && $1 != host) || $wanted == *" $1 "* ]]; }
 
 # The parts of a group mostly wait, so they run in parallel, each with separate stacks. Only "sanitizers" computes, at low
 # priority. The output is printed one after the other.

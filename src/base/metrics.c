@@ -19,7 +19,8 @@ enum {
     values_max = 8
 };
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+/* METRIC_COUNTER_MS: counts milliseconds and prints seconds, the base unit of Prometheus. */
+enum metric_type { METRIC_COUNTER, METRIC_COUNTER_MS, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 /* Where the values of a label come from: this table, the program's endpoints, or the error codes. */
 enum metric_values { VALUES_NONE, VALUES_LISTED, VALUES_ENDPOINTS, VALUES_ERRORS };
@@ -115,8 +116,8 @@ static const struct {
                             METRIC_SCOPE_WORKER,
                             {JOB_KIND},
                             "Time of an attempt from its start to its recorded outcome."},
-    [METRIC_STAGE_MS] = {"imgward_image_stage_milliseconds_total",
-                         METRIC_COUNTER,
+    [METRIC_STAGE_MS] = {"imgward_image_stage_seconds_total",
+                         METRIC_COUNTER_MS,
                          METRIC_SCOPE_WORKER,
                          {{"stage", VALUES_LISTED, {"decode", "engine", "encode", "thumbnail"}}},
                          "CPU time of image processes, by stage."},
@@ -257,8 +258,10 @@ enum metric_scope metrics_scope(enum metric metric)
 
 void metrics_print_head(enum metric metric, struct text *text)
 {
-    static const char *const types[] = {
-        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    static const char *const types[] = {[METRIC_COUNTER] = "counter",
+                                        [METRIC_COUNTER_MS] = "counter",
+                                        [METRIC_GAUGE] = "gauge",
+                                        [METRIC_HISTOGRAM] = "histogram"};
     text_printf(text, "# HELP %s %s\n# TYPE %s %s\n", kinds[metric].name, kinds[metric].help,
                 kinds[metric].name, types[kinds[metric].type]);
 }
@@ -303,6 +306,8 @@ void metrics_print(const struct metrics *metrics, enum metric metric, const char
             labels_write(metrics, metric, label, (const unsigned[]){a, b}, labels, sizeof labels);
             if (kinds[metric].type == METRIC_HISTOGRAM)
                 histogram_print(kinds[metric].name, labels, cells, text);
+            else if (cells[0] > 0 && kinds[metric].type == METRIC_COUNTER_MS)
+                text_printf(text, "%s{%s} %.3f\n", kinds[metric].name, labels, (double)cells[0] / 1000);
             else if (cells[0] > 0)
                 text_printf(text, "%s%s%s%s %" PRIu64 "\n", kinds[metric].name, labels[0] != '\0' ? "{" : "",
                             labels, labels[0] != '\0' ? "}" : "", (uint64_t)cells[0]);

@@ -1,4 +1,4 @@
-"""Sources and output targets on loopback, with correct and with faulty behaviour."""
+"""Sources and output targets, on loopback unless told otherwise, with correct and with faulty behaviour."""
 import http.server
 import threading
 import time
@@ -17,7 +17,7 @@ class Places:
     put[path] keeps received bodies as (headers, body). With tls, an ssl.SSLContext of a server, it serves https.
     """
 
-    def __init__(self, tls=None):
+    def __init__(self, tls=None, address="127.0.0.1"):
         self.gives = {}
         self.takes = {}
         self.put = {}
@@ -49,7 +49,7 @@ class Places:
                 """Ignores clients that refuse a certificate; tests expect that."""
 
         self.scheme = "https" if tls else "http"
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server((address, 0), Handler)
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -68,7 +68,7 @@ class Places:
             self.changed.notify_all()
 
     def url(self, path):
-        return f"{self.scheme}://127.0.0.1:{self.server.server_port}{path}"
+        return f"{self.scheme}://{self.server.server_address[0]}:{self.server.server_port}{path}"
 
     def count(self, path):
         with self.lock:

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: keeps deliveries and answers as configured."""
+"""A receiver of webhooks, on loopback unless told otherwise: keeps deliveries and answers as configured."""
 import base64
 import hashlib
 import hmac
@@ -42,7 +42,7 @@ class Receiver:
     - a list of these, used one by one; the last one is repeated
     """
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1"):
         self.answers = {}
         self.deliveries = []
         self.open = {}
@@ -60,7 +60,7 @@ class Receiver:
             def log_message(self, *words):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -72,7 +72,7 @@ class Receiver:
         self.server.server_close()
 
     def url(self, path):
-        return f"http://127.0.0.1:{self.server.server_port}{path}"
+        return f"http://{self.server.server_address[0]}:{self.server.server_port}{path}"
 
     def answer_of(self, path):
         answer = self.answers.get(path, 200)

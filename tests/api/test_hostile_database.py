@@ -75,7 +75,7 @@ def test_webhooks_statistics_and_commands_work(hostile):
     assert " WRONG " not in lines["database"] + lines["modes"] + lines["connections"], lines
 
 
-# ---- a server of its own, with settings that are made at its start ----
+# ---- a separate server, with settings that are made at its start ----
 
 @pytest.fixture
 def server(stack, tmp_path):

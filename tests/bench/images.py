@@ -120,9 +120,9 @@ class Line:
         text = self.stack.sql("SELECT metrics FROM workers ORDER BY seen_at DESC LIMIT 1")[0][0]
         found = {}
         for line in text.replace("\\n", "\n").splitlines():
-            if line.startswith("imgward_image_stage_milliseconds_total"):
+            if line.startswith("imgward_image_stage_seconds_total"):
                 stage = line.split('stage="')[1].split('"')[0]
-                found[stage] = float(line.rsplit(" ", 1)[1])
+                found[stage] = 1000 * float(line.rsplit(" ", 1)[1])
         return found
 
     def cpu(self):

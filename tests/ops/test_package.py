@@ -1,6 +1,6 @@
 """The Debian package and nginx: its maintainer scripts run on a private root; nginx -t passes after each step.
 
-packaging/test-package installs the real package into a fresh Debian. This test is its quick part.
+packaging/test-host installs the real package on a booted Debian. This test is its quick part.
 """
 import os
 import re

@@ -79,7 +79,7 @@ def test_a_worker_reports_its_work(stack, client):
     client.order_whole([("a.jpg", pictures.jpeg(96, 96))])
     eventually(lambda: value(samples(stack), "imgward_jobs_total", kind="protect", result="done") > before)
     text = samples(stack)
-    assert value(text, "imgward_image_stage_milliseconds_total", stage="engine") > 0
+    assert value(text, "imgward_image_stage_seconds_total", stage="engine") > 0
     assert value(text, "imgward_worker_up") >= 1
     assert value(text, "imgward_database_up") == value(text, "imgward_redis_up") == 1
     assert value(text, "imgward_store_free_bytes") > 0

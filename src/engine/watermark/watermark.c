@@ -430,7 +430,7 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
     bool reads = strength_choose(embedding, psnr_db, psnr_least_db);
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
-    /* Reading back tries the overlay only. Hard texture hides it, and a full underlay reads alone. */
+    /* Reading back tries the overlay only. Hard texture hides it, and a full underlay is read without it. */
     if (!reads && embedding->underlay.level != UNDERLAY_FULL)
         return IW_WATERMARK_NOT_EMBEDDABLE;
     picture_mark(embedding);
