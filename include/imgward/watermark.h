@@ -60,16 +60,24 @@ enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
                                const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
                                double correlation_least, struct watermark_report *report) IW_MUST_USE;
 
-/* Read the number in any pose. WATERMARK_NOT_FOUND: none reads with certainty. NO_MEMORY. */
-enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
-                                uint64_t *number, struct watermark_report *report) IW_MUST_USE;
+/* The numbers of a picture: several in a collage. */
+enum { WATERMARK_NUMBERS_MOST = 16 };
+struct watermark_numbers {
+    unsigned count;
+    uint64_t numbers[WATERMARK_NUMBERS_MOST];
+};
 
 /*
- * Read with the help of the unmarked original: register both, subtract the original and read
- * the residual. Errors as above.
+ * Read all numbers in any pose, each once. After a mark was read, its part of the picture is
+ * excluded. What is left is read again if it is large enough for another mark.
+ *
+ * original (NULL: none) is the unmarked picture of one of the marks. Both are registered, the
+ * original is subtracted, and the residual is read. The report is that of the first number.
+ *
+ * WATERMARK_NOT_FOUND: none reads with certainty. NO_MEMORY.
  */
-enum iw_error watermark_extract_informed(const struct image *suspect, const struct image *original,
-                                         const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
-                                         struct watermark_report *report) IW_MUST_USE;
+enum iw_error watermark_extract(const struct image *image, const struct image *original,
+                                const uint8_t key[WATERMARK_KEY_BYTES], struct watermark_numbers *numbers,
+                                struct watermark_report *report) IW_MUST_USE;
 
 #endif

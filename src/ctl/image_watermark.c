@@ -114,8 +114,8 @@ static enum ctl_exit embed_run(struct ctl *ctl)
     return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
 }
 
-static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
-                             struct watermark_report *report)
+static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES],
+                             struct watermark_numbers *numbers, struct watermark_report *report)
 {
     const char *original_path = ctl_option(ctl, "--original");
     struct codec_picture suspect, original;
@@ -125,9 +125,9 @@ static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BY
     if (ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (original_path == NULL) {
-        error = watermark_extract(&suspect.image, key, number, report);
+        error = watermark_extract(&suspect.image, NULL, key, numbers, report);
     } else if ((error = picture_read(ctl, original_path, false, &original)) == IW_OK) {
-        error = watermark_extract_informed(&suspect.image, &original.image, key, number, report);
+        error = watermark_extract(&suspect.image, &original.image, key, numbers, report);
         codec_picture_free(&original);
     }
     codec_picture_free(&suspect);
@@ -166,10 +166,10 @@ static enum ctl_exit extract_run(struct ctl *ctl)
 {
     struct watermark_report report = {0};
     uint8_t key[WATERMARK_KEY_BYTES];
-    uint64_t number = 0;
+    struct watermark_numbers numbers = {0};
     if (!key_read(ctl, key))
         return CTL_FAILED;
-    enum iw_error error = extract(ctl, key, &number, &report);
+    enum iw_error error = extract(ctl, key, &numbers, &report);
     crypto_wipe(key, sizeof key);
     bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
     if (is_verbose)
@@ -180,9 +180,11 @@ static enum ctl_exit extract_run(struct ctl *ctl)
         context_fail(ctl->context, error, NULL); /* an engine's error is not in the context yet */
         return ctl_failed(ctl);
     }
-    printf("%016" PRIx64 "\n", number);
-    if (is_verbose)
-        owner_print(ctl, number);
+    for (unsigned i = 0; i < numbers.count; i++) {
+        printf("%016" PRIx64 "\n", numbers.numbers[i]);
+        if (is_verbose)
+            owner_print(ctl, numbers.numbers[i]);
+    }
     return CTL_DONE;
 }
 
@@ -226,7 +228,8 @@ const struct ctl_command ctl_commands_image_watermark[] = {
                  {"--verbose", NULL,
                   "print the pose, the certainty of the answer, and the account and text of the number on "
                   "stderr"}},
-     .help = "Print the number of a picture's watermark; exit code 1 and no output when it has none.",
+     .help = "Print the numbers of a picture's watermarks, one a line; exit code 1 and no output when it has "
+             "none.",
      .run = extract_run},
     {.words = {"image", "key"},
      .arguments = "FILE",

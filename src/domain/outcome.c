@@ -113,21 +113,34 @@ static enum iw_error pushed_write(const struct store *store, struct outcome_writ
     return usage_count(store, record);
 }
 
-/* A number refers to a text of this account only. */
-static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
+/* Add the text of a number, if it is of the order's account, on a separate line. */
+static enum iw_error text_take(const struct store *store, const struct outcome_write *record, uint64_t number,
+                               struct text *texts)
 {
     const char *text;
     size_t length;
+    enum iw_error error = texts_find(store, record->order.account_id, number, &text, &length);
+    if (error != IW_OK)
+        return error == IW_NOT_FOUND ? IW_OK : error;
+    if (texts->length > 0)
+        text_add_string(texts, "\n");
+    text_add(texts, text, length);
+    return IW_OK;
+}
+
+/* A collage may hold marks of several accounts. */
+static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
+{
+    struct text texts;
     const struct outcome *outcome = record->outcome;
     enum iw_error error = usage_count(store, record);
-    record->order_event = ORDER_EVENT_UNDETECT;
-    if (error != IW_OK || !outcome->is_found)
+    text_init(&texts, store->context->arena);
+    for (unsigned i = 0; error == IW_OK && i < outcome->watermark_count; i++)
+        error = text_take(store, record, outcome->watermark_numbers[i], &texts);
+    record->order_event = texts.length > 0 ? ORDER_EVENT_DETECT : ORDER_EVENT_UNDETECT;
+    if (error != IW_OK || texts.length == 0)
         return error;
-    error = texts_find(store, record->order.account_id, outcome->watermark_number, &text, &length);
-    if (error == IW_NOT_FOUND)
-        return IW_OK;
-    record->order_event = ORDER_EVENT_DETECT;
-    return error == IW_OK ? orders_watermark_write(store, record->order.id, text, length) : error;
+    return orders_watermark_write(store, record->order.id, texts.data, texts.length);
 }
 
 /* Writes the row that names the fetched bytes, and the job on them. */

@@ -40,8 +40,8 @@ struct outcome {
     const char *note;
 
     /* OUTCOME_READING */
-    bool is_found;
-    uint64_t watermark_number; /* valid when is_found */
+    const uint64_t *watermark_numbers; /* those found in the picture, of any account */
+    unsigned watermark_count;
 
     /* OUTCOME_FETCHED */
     struct upload_facts fetched;

@@ -234,8 +234,8 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
             arena_printf(work->context.arena, "The original: %s", work->context.sentence);
         return error;
     }
-    error = watermark_extract_informed(&suspect->image, &original.image, work->config->watermark_key,
-                                       &work->answer->watermark_number, NULL);
+    error = watermark_extract(&suspect->image, &original.image, work->config->watermark_key,
+                              &work->answer->watermarks, NULL);
     codec_picture_free(&original);
     return work_engine_end(work, error);
 }
@@ -256,8 +256,8 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
     if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
         error = extract_informed(work, &picture);
     else if (error == IW_OK)
-        error = work_engine_end(work, watermark_extract(&picture.image, work->config->watermark_key,
-                                                        &work->answer->watermark_number, NULL));
+        error = work_engine_end(work, watermark_extract(&picture.image, NULL, work->config->watermark_key,
+                                                        &work->answer->watermarks, NULL));
     codec_picture_free(&picture);
     return error;
 }
@@ -375,7 +375,7 @@ static void answer_failure(struct image_answer *answer, const struct context *co
         answer->format = answer->width_px = answer->height_px = answer->psnr_hundredths = 0;
         answer->output_bytes = answer->thumbnail_bytes = 0;
     }
-    answer->watermark_number = 0;
+    answer->watermarks.count = 0;
     answer->error = context->error;
     text_put(answer->reason, sizeof answer->reason, context->reason);
     text_put(answer->sentence, sizeof answer->sentence, context->sentence);

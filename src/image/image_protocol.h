@@ -19,8 +19,10 @@
 
 #include <stdint.h>
 
+#include <imgward/watermark.h>
+
 enum {
-    image_protocol_version = 5,
+    image_protocol_version = 6,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
@@ -29,7 +31,7 @@ enum {
 };
 
 /* Increase the number with image_protocol_version. */
-#define IMAGE_BUILD PACKAGE_VERSION "/5"
+#define IMAGE_BUILD PACKAGE_VERSION "/6"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -89,7 +91,7 @@ struct image_answer {
     uint32_t height_px;
     uint64_t output_bytes;
     uint64_t thumbnail_bytes;
-    uint64_t watermark_number;            /* extract: the number */
+    struct watermark_numbers watermarks;  /* extract; those of a collage are several */
     uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0: not measured */
     uint32_t stage_ms[image_stage_count]; /* CPU time, also of failures */
     char reason[32];                      /* short constant word or empty */

@@ -310,8 +310,10 @@ static struct outcome *outcome_note(struct task *task, const struct image_answer
 static struct outcome *reading_outcome(struct task *task, const struct image_answer *answer)
 {
     struct outcome *outcome = task_outcome(task, OUTCOME_READING);
-    outcome->is_found = answer->error == IW_OK;
-    outcome->watermark_number = answer->watermark_number;
+    uint64_t *numbers = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *numbers);
+    memcpy(numbers, answer->watermarks.numbers, WATERMARK_NUMBERS_MOST * sizeof *numbers);
+    outcome->watermark_count = answer->error == IW_OK ? answer->watermarks.count : 0;
+    outcome->watermark_numbers = numbers;
     return outcome_note(task, answer);
 }
 

@@ -61,6 +61,27 @@ def test_of_two_accounts_marks_the_newer_one_is_read(client, stranger, stack, ma
     assert f": account {stranger.account} (" in told.stderr and "text: of the stranger\n" in told.stderr, told.stderr
 
 
+def collage(*copies):
+    """Pictures of 800 x 600 px two a row, 20 px apart, on white."""
+    whole = Image.new("RGB", (1620, 620 * ((len(copies) + 1) // 2)), "white")
+    for place, data in enumerate(copies):
+        whole.paste(pictures.decode(data), (place % 2 * 820, place // 2 * 620))
+    return pictures.encode(whole, "PNG")
+
+
+def test_each_account_reads_its_marks_in_a_collage(client, stranger, stack, marked, tmp_path):
+    other = pictures.jpeg(800, 600, seed=53, quality=93)
+    [(_, first)] = results(client, embedded(client, [("b.jpg", other, ["of the client"])])["orderId"])
+    [(_, foreign)] = results(stranger, embedded(stranger, [("c.jpg", other, ["of the stranger"])])["orderId"])
+    for copies in ((marked, foreign), (foreign, marked)):
+        assert extract(client, collage(*copies))["watermarkText"] == TEXT
+        assert extract(stranger, collage(*copies))["watermarkText"] == "of the stranger"
+    several = extract(client, collage(marked, foreign, first, other))
+    assert several["status"] == "detected" and sorted(several["watermarkText"].split("\n")) == sorted([TEXT, "of the client"])
+    told = verbose(stack, tmp_path, collage(marked, foreign))
+    assert len(told.stdout.split()) == 2 and told.stderr.count("text: ") == 2, told
+
+
 def test_the_operator_reads_a_number_that_no_account_has(client, stack, photo, tmp_path):
     plain, foreign = tmp_path / "plain.jpg", tmp_path / "foreign.jpg"
     plain.write_bytes(photo)

@@ -46,13 +46,13 @@ static struct image picture_read(uint32_t width, uint32_t height)
 
 static void extract_answer(const struct image *image)
 {
-    uint64_t number = 0;
-    enum iw_error error = watermark_extract(image, key, &number, NULL);
+    struct watermark_numbers numbers;
+    enum iw_error error = watermark_extract(image, NULL, key, &numbers, NULL);
 
     if (error != IW_OK && error != IW_WATERMARK_NOT_FOUND)
         exit(2);
     if (error == IW_OK)
-        printf("%016" PRIx64 "\n", number);
+        printf("%016" PRIx64 "\n", numbers.numbers[0]);
     else
         printf("-\n");
 }

@@ -63,16 +63,16 @@ static struct image image_make(const unsigned char *data, size_t size, unsigned 
 
 int fuzz_watermark(const unsigned char *data, size_t size)
 {
-    uint64_t number = 0;
+    struct watermark_numbers numbers;
     if (size < head_bytes)
         return 0;
     struct image image = image_make(data, size, 0);
     enum iw_error error;
     if (data[3] % 4 < 3) {
-        error = watermark_extract(&image, key, &number, NULL);
+        error = watermark_extract(&image, NULL, key, &numbers, NULL);
     } else {
         struct image original = image_make(data, size, data[7] % 5U);
-        error = watermark_extract_informed(&image, &original, key, &number, NULL);
+        error = watermark_extract(&image, &original, key, &numbers, NULL);
         free(original.pixels);
     }
     if (error == IW_OK)

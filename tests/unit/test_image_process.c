@@ -507,19 +507,19 @@ static void test_embed_and_extract(void)
     request = request_of(IMAGE_WATERMARK_EXTRACT, 0);
     answer = ask(&client, &request, suspect);
     CU_ASSERT_EQUAL(answer.error, IW_OK);
-    CU_ASSERT_EQUAL(answer.watermark_number, 0x0123456789abcdefU);
+    CU_ASSERT(answer.watermarks.count == 1 && answer.watermarks.numbers[0] == 0x0123456789abcdefU);
 
     int informed[] = {files[IMAGE_OUTPUT], files[IMAGE_INPUT], -1, -1};
     request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_HAS_ORIGINAL);
     answer = ask(&client, &request, informed);
     CU_ASSERT_EQUAL(answer.error, IW_OK);
-    CU_ASSERT_EQUAL(answer.watermark_number, 0x0123456789abcdefU);
+    CU_ASSERT(answer.watermarks.count == 1 && answer.watermarks.numbers[0] == 0x0123456789abcdefU);
 
     int unmarked[] = {files[IMAGE_INPUT], -1, -1, files[IMAGE_THUMBNAIL]};
     request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_WANTS_THUMBNAIL);
     answer = ask(&client, &request, unmarked);
     CU_ASSERT_EQUAL(answer.error, IW_WATERMARK_NOT_FOUND);
-    CU_ASSERT_EQUAL(answer.watermark_number, 0);
+    CU_ASSERT_EQUAL(answer.watermarks.count, 0);
     CU_ASSERT(answer.thumbnail_bytes > 0);
 
     CU_ASSERT_EQUAL(end(&client), 0);
@@ -798,7 +798,11 @@ static void test_answers_are_not_believed(void)
     CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
     message.error = UINT32_MAX;
     CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    message = sound;
+    message.watermarks.count = WATERMARK_NUMBERS_MOST + 1;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
     memset(&message, 'x', sizeof message);
+    message.watermarks.count = WATERMARK_NUMBERS_MOST;
     message.version = image_protocol_version;
     message.kind = IMAGE_PROBE;
     message.error = IW_IMAGE_CORRUPT;

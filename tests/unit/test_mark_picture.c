@@ -57,15 +57,15 @@ static size_t delivered(struct context *context, const struct codec_bytes *file)
     struct codec_picture picture, seen;
     struct codec_bytes bytes = {NULL, 0};
     struct watermark_report report = {0};
-    uint64_t read = 0;
+    struct watermark_numbers read;
     CU_ASSERT_EQUAL_FATAL(codec_decode(context, file->data, file->size, &limits, &picture), IW_OK);
     enum iw_error error = mark_picture(context, &order, &picture, &bytes, &report);
     codec_picture_free(&picture);
     if (error != IW_OK)
         return 0;
     CU_ASSERT_EQUAL_FATAL(codec_decode(context, bytes.data, bytes.size, &limits, &seen), IW_OK);
-    CU_ASSERT_EQUAL(watermark_extract(&seen.image, key, &read, NULL), IW_OK);
-    CU_ASSERT_EQUAL(read, number);
+    CU_ASSERT_EQUAL(watermark_extract(&seen.image, NULL, key, &read, NULL), IW_OK);
+    CU_ASSERT(read.count == 1 && read.numbers[0] == number);
     CU_ASSERT(report.correlation > 11);
     codec_picture_free(&seen);
     size_t size = bytes.size;

@@ -438,11 +438,29 @@ static void embed_or_fail(struct image *image, const uint8_t *key, uint64_t numb
     CU_ASSERT_EQUAL(watermark_embed(image, key, number, NULL, &report), IW_OK);
 }
 
+/* Read with an original. The picture has at most one number. */
+static enum iw_error extract_informed(const struct image *image, const struct image *original,
+                                      const uint8_t *key, uint64_t *number, struct watermark_report *report)
+{
+    struct watermark_numbers found;
+    enum iw_error error = watermark_extract(image, original, key, &found, report);
+
+    CU_ASSERT_EQUAL(found.count, error == IW_OK);
+    *number = error == IW_OK ? found.numbers[0] : *number;
+    return error;
+}
+
+static enum iw_error extract(const struct image *image, const uint8_t *key, uint64_t *number,
+                             struct watermark_report *report)
+{
+    return extract_informed(image, NULL, key, number, report);
+}
+
 static bool reads(const struct image *image, const uint8_t *key, uint64_t number)
 {
     uint64_t seen = 0;
 
-    return watermark_extract(image, key, &seen, NULL) == IW_OK && seen == number;
+    return extract(image, key, &seen, NULL) == IW_OK && seen == number;
 }
 
 /* Any number, key, kind and size of picture. */
@@ -490,7 +508,7 @@ static void poses_are_found(void)
         embed_or_fail(&image, test_key, number);
         struct image turned =
             image_warp(&image, matrix, shift, (uint32_t)(400 / scale), (uint32_t)(360 / scale));
-        CU_ASSERT_EQUAL(watermark_extract(&turned, test_key, &seen, &report), IW_OK);
+        CU_ASSERT_EQUAL(extract(&turned, test_key, &seen, &report), IW_OK);
         CU_ASSERT_EQUAL(seen, number);
         CU_ASSERT_DOUBLE_EQUAL(report.scale * scale, 1, 0.01);
         CU_ASSERT_EQUAL(report.is_mirrored, mirror < 0);
@@ -577,10 +595,10 @@ static void strangers_read_nothing(void)
         struct image image = texture_make(280, 300, 3, 8, random_number(&seed));
         uint64_t seen = 0;
 
-        CU_ASSERT_EQUAL(watermark_extract(&image, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
+        CU_ASSERT_EQUAL(extract(&image, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
         embed_or_fail(&image, test_key, random_number(&seed));
         uint8_t other[WATERMARK_KEY_BYTES] = {7, 1, 99, 4, 250, 3, (uint8_t)(i + 1)};
-        CU_ASSERT_EQUAL(watermark_extract(&image, other, &seen, NULL), IW_WATERMARK_NOT_FOUND);
+        CU_ASSERT_EQUAL(extract(&image, other, &seen, NULL), IW_WATERMARK_NOT_FOUND);
         CU_ASSERT_EQUAL(seen, 0);
         free(image.pixels);
     }
@@ -752,7 +770,7 @@ static void unmarkable_pictures_are_refused_unchanged(void)
     CU_ASSERT_EQUAL(watermark_embed(&clear, test_key, 1, NULL, NULL), IW_WATERMARK_NOT_EMBEDDABLE);
     for (size_t i = 0; i < clear.stride_bytes * clear.height_px; i++)
         CU_ASSERT_EQUAL_FATAL(((uint8_t *)clear.pixels)[i], 0);
-    CU_ASSERT_EQUAL(watermark_extract(&clear, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
+    CU_ASSERT_EQUAL(extract(&clear, test_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
     free(small.pixels);
     free(clear.pixels);
     free(copy.pixels);
@@ -785,12 +803,62 @@ static void pieces_are_read(void)
         piece.width_px = 250;
         piece.height_px = 230;
         piece.pixels = (uint8_t *)image.pixels + top * image.stride_bytes + left * image.channels;
-        CU_ASSERT_EQUAL(watermark_extract(&piece, test_key, &seen, &report), IW_OK);
+        CU_ASSERT_EQUAL(extract(&piece, test_key, &seen, &report), IW_OK);
         CU_ASSERT_EQUAL(seen, number);
         CU_ASSERT(report.is_untouched);
-        CU_ASSERT_EQUAL(watermark_extract(&piece, other_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
+        CU_ASSERT_EQUAL(extract(&piece, other_key, &seen, NULL), IW_WATERMARK_NOT_FOUND);
         free(image.pixels);
     }
+}
+
+static void image_paste(const struct image *image, uint32_t left, uint32_t top, struct image *onto)
+{
+    for (uint32_t y = 0; y < image->height_px; y++)
+        memcpy((uint8_t *)onto->pixels + (top + y) * onto->stride_bytes + left * onto->channels,
+               (const uint8_t *)image->pixels + y * image->stride_bytes, image->stride_bytes);
+}
+
+static bool holds_numbers(const struct image *image, const uint64_t *numbers, unsigned count)
+{
+    struct watermark_numbers found;
+    unsigned seen = 0;
+
+    CU_ASSERT_EQUAL(watermark_extract(image, NULL, test_key, &found, NULL), IW_OK);
+    for (unsigned i = 0; i < found.count; i++)
+        for (unsigned j = 0; j < count; j++)
+            seen += found.numbers[i] == numbers[j];
+    return found.count == count && seen == count;
+}
+
+/* Every mark of a collage is read: beside another one, smaller, turned, and twice the same. */
+static void collages_are_read(void)
+{
+    const uint64_t numbers[] = {11, 22, 33};
+    const double quarter[4] = {0, 1, -1, 0}, turned[4] = {1.2, 0.5, -0.5, 1.2}, none[2] = {0, 0};
+    struct image collage = image_make(1300, 900, 3, 8), marked[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        marked[i] = texture_make(560, 420, 3, 8, 40 + i);
+        embed_or_fail(&marked[i], test_key, numbers[i]);
+    }
+    memset(collage.pixels, 255, collage.height_px * collage.stride_bytes);
+    image_paste(&marked[0], 13, 7, &collage);
+    CU_ASSERT(holds_numbers(&collage, numbers, 1));
+    image_paste(&marked[0], 640, 7, &collage);
+    CU_ASSERT(holds_numbers(&collage, numbers, 1));
+    image_paste(&marked[1], 640, 7, &collage);
+    CU_ASSERT(holds_numbers(&collage, numbers, 2));
+    struct image third = image_warp(&marked[2], turned, none, 560, 420);
+    image_paste(&third, 100, 460, &collage);
+    CU_ASSERT(holds_numbers(&collage, numbers, 3));
+    free(third.pixels);
+    third = image_warp(&marked[2], quarter, none, 420, 440);
+    image_paste(&third, 100, 460, &collage);
+    CU_ASSERT(holds_numbers(&collage, numbers, 3));
+    free(third.pixels);
+    free(collage.pixels);
+    for (unsigned i = 0; i < 3; i++)
+        free(marked[i].pixels);
 }
 
 /* Noise that hides the mark from blind reading does not hide it from informed reading. */
@@ -807,10 +875,9 @@ static void the_original_helps(void)
         double noisy = ((uint8_t *)turned.pixels)[i] + 9 * random_gauss(&seed);
         ((uint8_t *)turned.pixels)[i] = (uint8_t)fmin(fmax(noisy, 0), 255);
     }
-    CU_ASSERT_EQUAL(watermark_extract_informed(&turned, &original, test_key, &seen, &report), IW_OK);
+    CU_ASSERT_EQUAL(extract_informed(&turned, &original, test_key, &seen, &report), IW_OK);
     CU_ASSERT_EQUAL(seen, 77);
-    CU_ASSERT_EQUAL(watermark_extract_informed(&original, &original, test_key, &seen, &report),
-                    IW_WATERMARK_NOT_FOUND);
+    CU_ASSERT_EQUAL(extract_informed(&original, &original, test_key, &seen, &report), IW_WATERMARK_NOT_FOUND);
     free(turned.pixels);
     free(original.pixels);
     free(image.pixels);
@@ -874,6 +941,7 @@ int main(void)
         {"large pictures are read", large_pictures_are_read},
         {"unmarkable pictures are refused unchanged", unmarkable_pictures_are_refused_unchanged},
         {"the same input gives the same output", the_same_input_gives_the_same_output},
+        {"collages are read", collages_are_read},
         {"the original helps", the_original_helps},
         CU_TEST_INFO_NULL,
     };

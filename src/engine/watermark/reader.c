@@ -194,6 +194,8 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
     if (has_blue)
         fold_field(folding.folds, reader->basis, blue_radius, scratch, reader->blue);
     workspace_rewind(workspace, mark);
+    reader->pose = (struct pose){{1, 0, 0, 1}, {plane->width / 2, plane->height / 2}};
+    reader->has_pose = true;
     return reader_decode(reader, reader_classes, has_blue);
 }
 
@@ -237,6 +239,8 @@ static void field_posed(const struct spectrum *spectrum, const struct pose *pose
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,
                        const struct pose *pose)
 {
+    reader->pose = *pose;
+    reader->has_pose = true;
     field_posed(luma, pose, luma_radius, reader->luma);
     if (blue != NULL)
         field_posed(blue, pose, blue_radius, reader->blue);

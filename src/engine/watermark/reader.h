@@ -35,6 +35,8 @@ struct reader {
     struct soft_field *luma; /* reader_classes of them */
     struct soft_field *blue;
     struct fold_basis *basis;
+    struct pose pose;   /* of the attempt made last */
+    bool has_pose;      /* false: the picture was bent */
     uint64_t number;    /* read last */
     double correlation; /* of the word that was read last */
     unsigned attempts;

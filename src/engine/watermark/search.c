@@ -668,6 +668,7 @@ static bool bends_read(struct search *search, struct bend *bend, struct watermar
 
             tone_weights(search, &pool->heap[i].pose, weights);
             if (bend_read(bend, &pool->heap[i].pose, weights)) {
+                search->reader->has_pose = false;
                 report_fill(report, &pool->heap[i]);
                 return true;
             }

@@ -170,8 +170,12 @@ bool shift_read(struct reader *reader, bool has_blue)
     memcpy(&shifting->blue, reader->blue, sizeof shifting->blue);
     scores_fill(shifting);
     shifts_rank(shifting);
-    for (unsigned i = 0; i < shifting->count && !is_read; i++)
+    struct pose upright = reader->pose;
+    for (unsigned i = 0; i < shifting->count && !is_read; i++) {
+        reader->pose.offset[0] = upright.offset[0] + shifting->best[i].x;
+        reader->pose.offset[1] = upright.offset[1] + shifting->best[i].y;
         is_read = shift_try(shifting, &shifting->best[i]);
+    }
     workspace_rewind(reader->workspace, mark);
     return is_read;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/watermark/clones.h"
+#include "engine/watermark/cover.h"
 #include "engine/image.h"
 #include "engine/watermark/informed.h"
 #include "engine/watermark/jpegsim.h"
@@ -480,12 +481,14 @@ struct reading {
     struct reader under;
     struct plane color;
     bool has_color;
+    bool is_under; /* the underlay was read */
     uint64_t number;
     double correlation;
 };
 
 static void reading_take(struct reading *reading, const struct reader *reader)
 {
+    reading->is_under = reader == &reading->under;
     reading->number = reader->number;
     reading->correlation = reader->correlation;
 }
@@ -572,26 +575,6 @@ static enum iw_error extract_blind(struct reading *reading, const struct image *
     return error;
 }
 
-/* Read blind; if that fails and there is an original, read with its help. */
-static enum iw_error extract_run(struct reading *reading, const struct image *image,
-                                 const struct image *original, const uint8_t key[32],
-                                 struct watermark_report *report)
-{
-    struct workspace *workspace = reading->reader.workspace;
-    enum iw_error error = reading_prepare(reading, image, image->height_px, key);
-    size_t mark = workspace_mark(workspace);
-
-    if (error != IW_OK)
-        return error;
-    error = extract_blind(reading, image, report);
-    if (error != IW_WATERMARK_NOT_FOUND || original == NULL)
-        return error;
-    workspace_rewind(workspace, mark);
-    error = informed_read(&reading->reader, &reading->plane, original, report);
-    reading_take(reading, &reading->reader);
-    return error;
-}
-
 static void reading_begin(struct reading *reading, struct workspace *workspace)
 {
     workspace_init(workspace);
@@ -608,8 +591,63 @@ static void reading_end(struct reading *reading, struct watermark_report *report
     workspace_fini(reading->reader.workspace);
 }
 
-static enum iw_error extract(const struct image *image, const struct image *original, const uint8_t key[32],
-                             uint64_t *number, struct watermark_report *report)
+/* Exclude the mark that was read. False: no other can be in the picture. */
+static bool reading_exclude(struct reading *reading)
+{
+    struct plane *overlay = &reading->plane;
+    struct plane *underlay = reading->has_color ? &reading->color : NULL;
+
+    return reading->is_under ? cover_exclude(&reading->under, underlay, overlay)
+                             : cover_exclude(&reading->reader, overlay, underlay);
+}
+
+/* Add a number once. */
+static void numbers_add(struct watermark_numbers *numbers, uint64_t number)
+{
+    for (unsigned i = 0; i < numbers->count; i++)
+        if (numbers->numbers[i] == number)
+            return;
+    numbers->numbers[numbers->count++] = number;
+}
+
+/* A mark may be read again in a part that was not excluded, so the rounds are bounded. */
+static enum iw_error others_extract(struct reading *reading, const struct image *image,
+                                    struct watermark_numbers *numbers)
+{
+    enum iw_error error = IW_OK;
+    struct workspace *workspace = reading->reader.workspace;
+
+    for (unsigned round = 0; error == IW_OK && round < 2 * WATERMARK_NUMBERS_MOST; round++) {
+        struct watermark_report unasked = {0};
+
+        numbers_add(numbers, reading->number);
+        if (numbers->count == WATERMARK_NUMBERS_MOST || !reading_exclude(reading))
+            break;
+        error = extract_blind(reading, image, &unasked);
+    }
+    return workspace->failed ? IW_NO_MEMORY : IW_OK;
+}
+
+/* The original helps with the part that no other mark holds. */
+static enum iw_error original_extract(struct reading *reading, const struct image *original,
+                                      struct watermark_numbers *numbers, struct watermark_report *report)
+{
+    struct watermark_report unasked = {0};
+
+    if (numbers->count == WATERMARK_NUMBERS_MOST)
+        return IW_OK;
+    enum iw_error error =
+        informed_read(&reading->reader, &reading->plane, original, numbers->count == 0 ? report : &unasked);
+    if (error == IW_OK) {
+        reading_take(reading, &reading->reader);
+        numbers_add(numbers, reading->number);
+    }
+    return error == IW_WATERMARK_NOT_FOUND && numbers->count > 0 ? IW_OK : error;
+}
+
+enum iw_error watermark_extract(const struct image *image, const struct image *original,
+                                const uint8_t key[WATERMARK_KEY_BYTES], struct watermark_numbers *numbers,
+                                struct watermark_report *report)
 {
     struct watermark_report unasked;
     struct workspace workspace;
@@ -618,13 +656,23 @@ static enum iw_error extract(const struct image *image, const struct image *orig
     if (report == NULL)
         report = &unasked;
     memset(report, 0, sizeof *report);
+    numbers->count = 0;
     if (image->width_px < suspect_side_min_px || image->height_px < suspect_side_min_px)
         return IW_WATERMARK_NOT_FOUND;
     reading_begin(&reading, &workspace);
-    enum iw_error error = extract_run(&reading, image, original, key, report);
+    enum iw_error error = reading_prepare(&reading, image, image->height_px, key);
     if (error == IW_OK)
-        *number = reading.number;
+        error = extract_blind(&reading, image, report);
+    double correlation = reading.correlation;
+    if (error == IW_OK)
+        error = others_extract(&reading, image, numbers);
+    if (original != NULL && (error == IW_OK || error == IW_WATERMARK_NOT_FOUND)) {
+        bool is_first = numbers->count == 0;
+        error = original_extract(&reading, original, numbers, report);
+        correlation = is_first ? reading.correlation : correlation;
+    }
     reading_end(&reading, report);
+    report->correlation = correlation;
     return error;
 }
 
@@ -643,17 +691,4 @@ enum iw_error watermark_verify(const struct image *image, uint32_t height_px,
         error = workspace.failed ? IW_NO_MEMORY : IW_WATERMARK_NOT_FOUND;
     reading_end(&reading, report);
     return error;
-}
-
-enum iw_error watermark_extract(const struct image *image, const uint8_t key[WATERMARK_KEY_BYTES],
-                                uint64_t *number, struct watermark_report *report)
-{
-    return extract(image, NULL, key, number, report);
-}
-
-enum iw_error watermark_extract_informed(const struct image *suspect, const struct image *original,
-                                         const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number,
-                                         struct watermark_report *report)
-{
-    return extract(suspect, original, key, number, report);
 }
