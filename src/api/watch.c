@@ -9,6 +9,7 @@
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/process.h"
 #include "domain/health.h"
 #include "http/response.h"
 
@@ -38,6 +39,12 @@ static enum iw_error show_health(struct request *request)
     return error;
 }
 
+static void dependency_print(struct text *text, const char *name, const char *cause, const char *effect)
+{
+    text_printf(text, "%s %s%s%s\n", name, cause == NULL ? "ok" : "away: ", cause == NULL ? "" : cause,
+                cause == NULL ? "" : effect);
+}
+
 /* Database and store are required.  The service works without Redis. */
 static enum iw_error show_readiness(struct request *request)
 {
@@ -45,9 +52,10 @@ static enum iw_error show_readiness(struct request *request)
     if (error != IW_OK)
         return error;
     struct health health = health_check(request->domain);
-    text_printf(plain_begin(request), "database %s\nstore %s\nredis %s\n",
-                health.has_database ? "ok" : "away", health.has_store ? "ok" : "away",
-                health.has_redis ? "ok" : "away; requests are not limited");
+    struct text *text = plain_begin(request);
+    dependency_print(text, "database", health.database_cause, "");
+    dependency_print(text, "store", health.store_cause, "");
+    dependency_print(text, "redis", health.redis_cause, "; requests are not limited");
     response_status(request, health.has_database && health.has_store ? 200 : 503);
     return IW_OK;
 }
@@ -100,16 +108,53 @@ static void samples_print(struct text *text, const char *samples, const char *na
     }
 }
 
+static int64_t worker_busy(const struct worker_row *worker)
+{
+    return worker->busy;
+}
+
+static int64_t worker_image_ready(const struct worker_row *worker)
+{
+    return worker->image_ready;
+}
+
+static int64_t worker_image_failing_s(const struct worker_row *worker)
+{
+    return worker->image_failing_ms == 0 ? 0 : 1 + (clock_now_ms() - worker->image_failing_ms) / 1000;
+}
+
+static int64_t worker_store_up(const struct worker_row *worker)
+{
+    return health_has_store(worker->store_failed_ms);
+}
+
+/* The state of each worker that is up; a dead one reports nothing. */
+static const struct {
+    const char *name, *help;
+    int64_t (*value)(const struct worker_row *worker);
+} worker_gauges[] = {
+    {"imgward_worker_busy", "Jobs that a worker has under way.", worker_busy},
+    {"imgward_worker_image_ready", "Image processes that are sealed and can work.", worker_image_ready},
+    {"imgward_worker_image_failing_seconds", "How long image processes have failed to start; 0: none fails.",
+     worker_image_failing_s},
+    {"imgward_worker_store_up", "0 while the worker's accesses to the file store fail.", worker_store_up},
+};
+
 static void workers_print(struct text *text, const struct worker_row *workers, unsigned count)
 {
     gauge_head(text, "imgward_worker_up", "1 while a worker gives signs of life.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_up{worker=\"%s:%" PRId64 "\",version=\"%s\"} %d\n", workers[i].host,
                     workers[i].pid, workers[i].version, health_worker_is_up(&workers[i]));
-    gauge_head(text, "imgward_worker_busy", "Jobs that a worker has under way.");
-    for (unsigned i = 0; i < count; i++)
-        text_printf(text, "imgward_worker_busy{worker=\"%s:%" PRId64 "\"} %" PRId64 "\n", workers[i].host,
-                    workers[i].pid, workers[i].busy);
+    for (size_t gauge = 0; gauge < sizeof worker_gauges / sizeof worker_gauges[0]; gauge++) {
+        gauge_head(text, worker_gauges[gauge].name, worker_gauges[gauge].help);
+        for (unsigned i = 0; i < count; i++)
+            if (health_worker_is_up(&workers[i]))
+                text_printf(text, "%s{worker=\"%s:%" PRId64 "\"} %" PRId64 "\n", worker_gauges[gauge].name,
+                            workers[i].host, workers[i].pid, worker_gauges[gauge].value(&workers[i]));
+    }
+    gauge_one(text, "imgward_mail_failing", "1 while the last mail could not be sent.",
+              health_mail_failed(workers, count) != NULL);
     for (unsigned metric = 0; metric < METRIC_COUNT; metric++) {
         if (metrics_scope((enum metric)metric) != METRIC_SCOPE_WORKER)
             continue;
@@ -173,6 +218,10 @@ static enum iw_error show_metrics(struct request *request)
         numbers_print(text, &numbers);
     gauge_one(text, "imgward_database_up", "1 while the database answers.", health.has_database);
     gauge_one(text, "imgward_redis_up", "1 while Redis answers.", health.has_redis);
+    gauge_one(text, "imgward_store_up", "1 while the file store answers.", health.has_store);
+    if (request->config->console_enabled)
+        gauge_one(text, "imgward_console_up", "1 while the console's pool on this host accepts connections.",
+                  process_listens(request->config->console_socket));
     if (health.has_room) {
         gauge_one(text, "imgward_store_free_bytes", "Free bytes of the store's file system.",
                   health.free_bytes);

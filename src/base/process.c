@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -102,6 +103,9 @@ void process_notify(const char *state)
     int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return;
+    /* A service manager that does not read must not stop the service. */
+    const struct timeval longest = {.tv_sec = 1};
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
     sendto(descriptor, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, size);
     close(descriptor);
 }
@@ -117,6 +121,21 @@ void process_status(const char *format, ...)
     for (char *at = state + start; *at != '\0'; at++)
         *at = (unsigned char)*at < ' ' ? ' ' : *at;
     process_notify(state);
+}
+
+bool process_listens(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return false;
+    memcpy(address.sun_path, path, strlen(path));
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_answered = probe >= 0 && connect(probe, (const struct sockaddr *)&address, sizeof address) == 0;
+    int saved = errno;
+    if (probe >= 0)
+        close(probe);
+    errno = saved;
+    return is_answered;
 }
 
 bool process_die_with_parent(pid_t parent)

@@ -45,6 +45,9 @@ void process_notify(const char *state);
 /* Sends STATUS, the line that systemctl status shows.  Control characters become blanks. */
 void process_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* True when a process accepts connections at the unix socket. */
+bool process_listens(const char *path);
+
 /* Makes the child die with its parent (PR_SET_PDEATHSIG). False when the parent is dead already. */
 bool process_die_with_parent(pid_t parent);
 

@@ -1,4 +1,5 @@
 /* Queue, workers, failed jobs and health, for users of the operator. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/page.h"
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "domain/health.h"
 #include "domain/job_retry.h"
+#include "domain/mail.h"
 #include "http/response.h"
 
 enum { oldest_warning_s = 300 };
@@ -149,12 +151,41 @@ static unsigned workers_up(const struct health_numbers *numbers)
     return count;
 }
 
-static void numbers_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
+/* The first worker with a failure, else the first one. */
+static void images_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
+{
+    bool is_well = true;
+    const char *text = NULL;
+    for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count && is_well; i++)
+        if (health_worker_is_up(&numbers->workers[i]))
+            text =
+                arena_printf(arena, "%s:%" PRId64 ": %s", numbers->workers[i].host, numbers->workers[i].pid,
+                             health_worker_text(arena, &numbers->workers[i], &is_well));
+    if (text != NULL)
+        check_render(render, "imageProcesses", is_well ? VERDICT_OK : VERDICT_FAILED, text);
+}
+
+static void mail_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
+{
+    const struct worker_row *failed = health_mail_failed(numbers->workers, numbers->worker_count);
+    check_render(render, "mail", failed == NULL ? VERDICT_OK : VERDICT_WARNING,
+                 failed == NULL
+                     ? "No mail failed since the last one that was sent."
+                     : arena_printf(arena, "The last mail failed at %s (%s).",
+                                    clock_iso_text(arena, failed->mail_failed_ms), failed->mail_reason));
+}
+
+static void numbers_check(struct render *render, struct arena *arena, const struct config *config,
+                          const struct health_numbers *numbers)
 {
     unsigned up = workers_up(numbers);
     int64_t oldest = oldest_s(numbers);
     check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,
-                 arena_printf(arena, "%u of %u workers answer.", up, numbers->worker_count));
+                 up > 0 ? arena_printf(arena, "%u of %u workers answer.", up, numbers->worker_count)
+                        : "No worker answers: systemctl status imgward-worker has the reason.");
+    images_check(render, arena, numbers);
+    if (mail_is_on(config))
+        mail_check(render, arena, numbers);
     check_render(
         render, "queue", numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
         numbers->paused == 1 ? "The queue is paused: imgwardctl queue resume."
@@ -170,21 +201,29 @@ static enum iw_error health_show(struct request *request)
     struct health_numbers numbers;
     struct health health = health_check(request->domain);
     struct arena *arena = request->arena;
-    bool has_room = health.has_store && health.free_bytes >= request->config->store_free_min_bytes;
+    bool has_room =
+        health.has_store && (!health.has_room || health.free_bytes >= request->config->store_free_min_bytes);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     render_array_begin(render, "checks");
     check_render(render, "database", health.has_database ? VERDICT_OK : VERDICT_FAILED,
-                 health.has_database ? "The database answers." : "The database does not answer.");
+                 health.has_database
+                     ? "The database answers."
+                     : arena_printf(arena, "The database does not answer (%s).", health.database_cause));
     check_render(render, "redis", health.has_redis ? VERDICT_OK : VERDICT_WARNING,
-                 health.has_redis ? "Redis answers." : "Redis does not answer: requests are not limited.");
+                 health.has_redis
+                     ? "Redis answers."
+                     : arena_printf(arena, "Redis does not answer (%s): requests are not limited.",
+                                    health.redis_cause));
     check_render(render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
-                 health.has_store
-                     ? arena_printf(arena, "%lld of %lld MiB are free.", (long long)(health.free_bytes >> 20),
-                                    (long long)(health.size_bytes >> 20))
-                     : "The file store cannot be read.");
+                 !health.has_store
+                     ? arena_printf(arena, "The file store does not answer (%s).", health.store_cause)
+                 : !health.has_room
+                     ? "The object store answers."
+                     : arena_printf(arena, "%lld of %lld MiB are free.", (long long)(health.free_bytes >> 20),
+                                    (long long)(health.size_bytes >> 20)));
     if (health.has_database && health_numbers(request->domain, &numbers))
-        numbers_check(render, arena, &numbers);
+        numbers_check(render, arena, request->config, &numbers);
     render_array_end(render);
     render_object_end(render);
     return IW_OK;

@@ -18,10 +18,13 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/endpoint.h"
+#include "base/process.h"
 #include "ctl/ctl_store.h"
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
+#include "domain/health.h"
 #include "domain/keyring.h"
+#include "domain/mail.h"
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
@@ -37,7 +40,6 @@ enum {
     image_start_ms = 20000,
     watermark_key_bytes = 32,
     room_percent_least = 5,
-    worker_silent_s = 30,
     packet_bytes_least = 16 * 1024 * 1024,
     connections_beside = 10,
     worker_mib = 256,  /* the worker itself, with its transfers */
@@ -443,7 +445,8 @@ static enum doctor_verdict answer_verdict(struct doctor *doctor, const struct im
         return say(doctor, DOCTOR_WRONG,
                    "is not sealed: %s Missing: seccomp%s; worker.allow_unsealed allows that", answer->cause,
                    is_landlocked ? "" : ", landlock");
-    return say(doctor, DOCTOR_OK, "starts, is sealed%s, has read its weights and its key",
+    return say(doctor, DOCTOR_OK,
+               "starts, is sealed%s, has read its weights and its key (tried by doctor, outside the unit)",
                is_landlocked ? "" : " (only by seccomp: this kernel has no Landlock)");
 }
 
@@ -510,38 +513,84 @@ static enum doctor_verdict check_memory(struct doctor *doctor)
 
 /* ---- running processes ---- */
 
-static enum doctor_verdict check_pool(struct doctor *doctor)
+/* A socket that no process serves was left by a pool that died. */
+static enum doctor_verdict check_socket(struct doctor *doctor, const char *path, const char *unit)
 {
     struct stat facts;
-    const char *path = doctor->config.api_socket;
-    if (stat(path, &facts) != 0)
-        return say(doctor, DOCTOR_WRONG, "%s: %s; systemctl start imgward-api", path, strerror(errno));
-    if (!S_ISSOCK(facts.st_mode) || (facts.st_mode & 0060) != 0060)
+    if (!process_listens(path))
+        return say(doctor, DOCTOR_WRONG, "%s: %s; systemctl start %s, systemctl status %s has the reason",
+                   path, strerror(errno), unit, unit);
+    if (stat(path, &facts) != 0 || !S_ISSOCK(facts.st_mode) || (facts.st_mode & 0060) != 0060)
         return say(doctor, DOCTOR_WRONG, "%s is not writable by its group: nginx cannot connect", path);
-    return say(doctor, DOCTOR_OK, "%s", path);
+    return say(doctor, DOCTOR_OK, "%s accepts connections", path);
+}
+
+static enum doctor_verdict check_pool(struct doctor *doctor)
+{
+    return check_socket(doctor, doctor->config.api_socket, "imgward-api");
+}
+
+static enum doctor_verdict check_console(struct doctor *doctor)
+{
+    if (!doctor->config.console_enabled)
+        return say(doctor, DOCTOR_OK, "off; console.enabled turns it on");
+    return check_socket(doctor, doctor->config.console_socket, "imgward-console");
 }
 
 static enum doctor_verdict check_workers(struct doctor *doctor)
 {
     struct worker_row *workers;
     unsigned count, live = 0;
-    bool is_paused = false;
+    bool is_paused = false, is_well = true;
+    const char *report = "";
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     if (workers_list(&doctor->store, &workers, &count) != IW_OK ||
         workers_paused(&doctor->store, &is_paused) != IW_OK)
         return say_error(doctor, "");
     for (unsigned i = 0; i < count; i++) {
-        live += workers[i].silent_s < worker_silent_s;
-        if (workers[i].silent_s < worker_silent_s && strcmp(workers[i].version, PACKAGE_VERSION) != 0)
+        if (!health_worker_is_up(&workers[i]))
+            continue;
+        live++;
+        if (strcmp(workers[i].version, PACKAGE_VERSION) != 0)
             return say(doctor, DOCTOR_WRONG, "%s runs version %s, this is " PACKAGE_VERSION "; restart it",
                        workers[i].host, workers[i].version);
+        report = health_worker_text(doctor->ctl->context->arena, &workers[i], &is_well);
+        if (!is_well)
+            return say(doctor, DOCTOR_WRONG, "%s:%" PRId64 ": %s", workers[i].host, workers[i].pid, report);
     }
     if (live == 0)
-        return say(doctor, DOCTOR_WRONG, "no worker sends heartbeats; systemctl start imgward-worker");
+        return say(doctor, DOCTOR_WRONG,
+                   "no worker sends heartbeats; systemctl start imgward-worker, "
+                   "systemctl status imgward-worker has the reason");
     if (is_paused)
         return say(doctor, DOCTOR_WRONG, "%u, but the queue is paused; imgwardctl queue resume", live);
-    return say(doctor, DOCTOR_OK, "%u of version " PACKAGE_VERSION, live);
+    return say(doctor, DOCTOR_OK, "%u of version " PACKAGE_VERSION "; started by the worker: %s", live,
+               report);
+}
+
+/* The worker sends mails; doctor reads how the last ones fared. */
+static enum doctor_verdict check_mail(struct doctor *doctor)
+{
+    struct worker_row *workers;
+    unsigned count;
+    int64_t sent_ms = 0;
+    struct arena *arena = doctor->ctl->context->arena;
+    if (!mail_is_on(&doctor->config))
+        return say(doctor, DOCTOR_OK, "off; mail.url and mail.from turn it on");
+    if (!doctor->is_database_there)
+        return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
+    if (workers_list(&doctor->store, &workers, &count) != IW_OK)
+        return say_error(doctor, "");
+    const struct worker_row *failed = health_mail_failed(workers, count);
+    if (failed != NULL)
+        return say(doctor, DOCTOR_WRONG, "the last one failed at %s: %s; see [mail] of the configuration",
+                   clock_iso_text(arena, failed->mail_failed_ms), failed->mail_reason);
+    for (unsigned i = 0; i < count; i++)
+        sent_ms = workers[i].mail_sent_ms > sent_ms ? workers[i].mail_sent_ms : sent_ms;
+    if (sent_ms == 0)
+        return say(doctor, DOCTOR_OK, "none was sent or failed since the worker's start");
+    return say(doctor, DOCTOR_OK, "the last one was sent at %s", clock_iso_text(arena, sent_ms));
 }
 
 /* ---- nginx ---- */
@@ -671,7 +720,9 @@ static const struct {
     {"image process", check_image_process},
     {"memory", check_memory},
     {"pool", check_pool},
+    {"console", check_console},
     {"workers", check_workers},
+    {"mail", check_mail},
     {"nginx", check_nginx},
     {"body sizes", check_body_sizes},
     {"upload room", check_upload_room},

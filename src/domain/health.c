@@ -1,45 +1,76 @@
 #include "domain/health.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/text.h"
 #include "domain/census.h"
 #include "model/order.h"
 #include "service/queue.h"
 #include "service/storage.h"
 #include "store/provision.h"
 
-enum { worker_silent_s = 30 };
+enum { worker_silent_s = 30, store_failing_ms = 60 * 1000 };
 
-/* Clears the context: an unavailable dependency is not an error here. */
+/* NULL, or why not.  Clears the context: an unavailable dependency is not an error here. */
+static const char *cause_of(struct domain *domain, enum iw_error error)
+{
+    const struct context *context = domain->context;
+    const char *cause = context->cause != NULL ? context->cause : context->sentence;
+    context_clear(domain->context);
+    return error == IW_OK ? NULL : cause != NULL ? cause : "no answer";
+}
+
 static bool is_ok(struct domain *domain, enum iw_error error)
 {
-    context_clear(domain->context);
-    return error == IW_OK;
+    return cause_of(domain, error) == NULL;
 }
 
 /* Asks for an object that does not exist. */
-static bool object_store_answers(struct domain *domain)
+static const char *object_store_cause(struct domain *domain)
 {
     struct storage_facts facts;
     const struct storage_key key = {.kind = FILEKEY_UPLOAD, .order_id = 1};
     enum iw_error error = storage_stat(domain->storage, domain->context, &key, &facts);
-    return is_ok(domain, error) || error == IW_NOT_FOUND;
+    return cause_of(domain, error == IW_NOT_FOUND ? IW_OK : error);
 }
 
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
-    health.has_database = is_ok(domain, provision_ping(&domain->store));
-    health.has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
-    context_clear(domain->context);
-    if (domain_is_direct(domain))
-        health.has_store = object_store_answers(domain);
-    else
-        health.has_store = health.has_room =
-            storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
+    health.database_cause = cause_of(domain, provision_ping(&domain->store));
+    bool has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
+    health.redis_cause = cause_of(domain, has_redis ? IW_OK : IW_SERVICE_UNAVAILABLE);
+    if (domain_is_direct(domain)) {
+        health.store_cause = object_store_cause(domain);
+    } else {
+        health.has_room = storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
+        health.store_cause = health.has_room ? NULL
+                                             : arena_printf(domain->context->arena, "%s: %s",
+                                                            domain->config->store_path, strerror(errno));
+    }
+    health.has_database = health.database_cause == NULL;
+    health.has_redis = has_redis;
+    health.has_store = health.store_cause == NULL;
     return health;
+}
+
+const char *health_text(struct arena *arena, const struct health *health)
+{
+    struct text text;
+    if (health->has_database && health->has_redis && health->has_store)
+        return "Database, Redis and file store answer";
+    text_init(&text, arena);
+    if (!health->has_database)
+        text_printf(&text, "No database (%s): requests are answered with 503. ", health->database_cause);
+    if (!health->has_redis)
+        text_printf(&text, "No Redis (%s): requests are not limited. ", health->redis_cause);
+    if (!health->has_store)
+        text_printf(&text, "No file store (%s): uploads are answered with 503. ", health->store_cause);
+    return text.data;
 }
 
 /* The rows of a source, as counts by state. */
@@ -132,6 +163,38 @@ bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsi
                 (*gauges)[i].count = rows.items[row].number;
     }
     return true;
+}
+
+bool health_has_store(int64_t store_failed_ms)
+{
+    return store_failed_ms == 0 || clock_now_ms() - store_failed_ms > store_failing_ms;
+}
+
+const char *health_worker_text(struct arena *arena, const struct worker_row *worker, bool *is_well)
+{
+    const char *images = arena_printf(arena, "%" PRId64 " of %" PRId64 " image processes ready",
+                                      worker->image_ready, worker->places);
+    *is_well = worker->image_failing_ms == 0 && health_has_store(worker->store_failed_ms);
+    if (worker->image_failing_ms != 0)
+        return arena_printf(arena, "%s, starts fail since %s: %s", images,
+                            clock_iso_text(arena, worker->image_failing_ms), worker->image_reason);
+    if (!*is_well)
+        return arena_printf(arena, "%s, its file store failed at %s: %s", images,
+                            clock_iso_text(arena, worker->store_failed_ms), worker->store_reason);
+    return worker->image_ready < 0 ? "of an older release, which does not report its image processes"
+                                   : images;
+}
+
+const struct worker_row *health_mail_failed(const struct worker_row *workers, unsigned count)
+{
+    const struct worker_row *failed = NULL;
+    int64_t sent_ms = 0;
+    for (unsigned i = 0; i < count; i++) {
+        sent_ms = workers[i].mail_sent_ms > sent_ms ? workers[i].mail_sent_ms : sent_ms;
+        if (failed == NULL || workers[i].mail_failed_ms > failed->mail_failed_ms)
+            failed = &workers[i];
+    }
+    return failed != NULL && failed->mail_failed_ms > sent_ms ? failed : NULL;
 }
 
 bool health_worker_is_up(const struct worker_row *worker)

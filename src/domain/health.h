@@ -23,9 +23,15 @@ struct health {
     bool has_room;      /* the next two are known: the store is a file system */
     int64_t free_bytes; /* of the store's file system */
     int64_t size_bytes;
+    const char *database_cause; /* why it is not available, the arena's; NULL when it is */
+    const char *redis_cause;
+    const char *store_cause;
 };
 
 struct health health_check(struct domain *domain);
+
+/* One line for systemctl status: what is away, why, and what that means; or that all answer. */
+const char *health_text(struct arena *arena, const struct health *health);
 
 /* Rows by kind; NULL when they could not be read.  The context's arena owns the arrays. */
 struct health_numbers {
@@ -51,5 +57,15 @@ bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsi
 
 /* True when the worker's last heartbeat is recent. */
 bool health_worker_is_up(const struct worker_row *worker);
+
+/* False while the worker's last access to the file store failed less than a minute ago: it tries every 30 s.
+ */
+bool health_has_store(int64_t store_failed_ms);
+
+/* What a worker reports of its image processes and its file store; is_well: no failure. */
+const char *health_worker_text(struct arena *arena, const struct worker_row *worker, bool *is_well);
+
+/* The worker whose mail failed last, when none was sent since; NULL: none. */
+const struct worker_row *health_mail_failed(const struct worker_row *workers, unsigned count);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "domain/domain.h"
+#include "domain/health.h"
 #include "domain/keyring.h"
 #include "domain/request_log.h"
 #include "http/fastcgi.h"
@@ -190,6 +191,21 @@ static void child_serve(struct child *child)
         continue;
     if (child->log != NULL)
         request_log_flush(child->log, &child->domain, true);
+}
+
+const char *child_status(struct context *context, const struct config *config)
+{
+    struct child child = {.config = config};
+    enum iw_error error = child_open(&child, context);
+    if (error == IW_OK)
+        error = keyring_ask(&child, context);
+    if (error == IW_OK) {
+        domain_context_set(&child.domain, context);
+        struct health health = health_check(&child.domain);
+        context->sentence = health_text(context->arena, &health);
+    }
+    child_close(&child);
+    return context->sentence;
 }
 
 int child_run(const struct config *config, const struct edge *edge, int listener,

@@ -24,6 +24,12 @@ enum iw_error child_check(struct context *context, const struct config *config) 
 enum iw_error child_keyring_check(struct context *context, const struct config *config,
                                   bool *is_checked) IW_MUST_USE;
 
+/*
+ * Connects to database, Redis and file store, and returns one line that says what is away and why.  The
+ * context's arena owns it.
+ */
+const char *child_status(struct context *context, const struct config *config);
+
 /* What the processes of a pool share. */
 struct child_share {
     struct metrics *metrics;

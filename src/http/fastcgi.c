@@ -14,21 +14,13 @@
 
 #include <imgward/fault.h>
 
+#include "base/process.h"
+
 struct fastcgi {
     FCGX_Request request;
     int listener;
     int poll; /* epoll: wakes one process for one connection, the one that ran last */
 };
-
-/* True when another process accepts connections at the address. */
-static bool is_served(const struct sockaddr_un *address)
-{
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_answered = probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;
-    if (probe >= 0)
-        close(probe);
-    return is_answered;
-}
 
 /* Binds to a temporary name and renames it, so that clients always find a socket. */
 static bool bind_and_rename(int listener, const char *path, int backlog)
@@ -48,14 +40,12 @@ static bool bind_and_rename(int listener, const char *path, int backlog)
 
 int fastcgi_listen(struct context *context, const char *path, int backlog)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) + sizeof ".new" > sizeof address.sun_path) {
+    if (strlen(path) + sizeof ".new" > sizeof((struct sockaddr_un *)NULL)->sun_path) {
         context_fail(context, IW_CONFIG_INVALID, "api.socket is longer than a socket's path may be: %s",
                      path);
         return -1;
     }
-    memcpy(address.sun_path, path, strlen(path));
-    if (is_served(&address)) {
+    if (process_listens(path)) {
         context_fail(context, IW_CONFIG_INVALID, "Another process serves %s.", path);
         return -1;
     }

@@ -18,6 +18,7 @@
 #include "http/child.h"
 #include "http/fastcgi.h"
 #include "http/in_flight.h"
+#include "http/probe.h"
 #include "http/request_metrics.h"
 
 const char pool_usage[] =
@@ -45,6 +46,7 @@ struct pool {
     int listener;
     struct metrics *metrics; /* shared with the children, as the next */
     struct in_flight *in_flight;
+    struct probe probe;
     bool is_keyring_checked; /* the keys of the configuration in force belong to the database */
     struct hosts *hosts;
     unsigned process_count;
@@ -140,7 +142,8 @@ static void death_record(struct pool *pool, const struct child_slot *slot, int s
 static void pool_reap(struct pool *pool)
 {
     int state;
-    for (pid_t pid; (pid = waitpid(-1, &state, WNOHANG)) > 0;)
+    for (pid_t pid; (pid = waitpid(-1, &state, WNOHANG)) > 0;) {
+        probe_reaped(&pool->probe, pid);
         for (unsigned i = 0; i < pool->slot_count; i++)
             if (pool->slots[i].pid == pid) {
                 death_record(pool, &pool->slots[i], state);
@@ -148,6 +151,7 @@ static void pool_reap(struct pool *pool)
                 pool->slots[i] = (struct child_slot){.pid = 0};
                 fault_point(FAULT_PROCESS_REAPED, "pool");
             }
+    }
 }
 
 static void pool_signal(struct pool *pool, int number)
@@ -209,6 +213,7 @@ static void pool_serve(struct pool *pool)
 {
     while (process_stop_count == 0) {
         pool_fill(pool);
+        probe_step(&pool->probe, &pool->config);
         int64_t pause_ms = pool->fork_after_ms - clock_monotonic_ms();
         pool_wait(pool, pause_ms > 0 && pause_ms < tick_ms ? (int)pause_ms : tick_ms);
         if (process_reload_asked)
@@ -268,6 +273,7 @@ int pool_run(struct context *context, const char *config_file, const struct edge
         abort();
     pool.in_flight = in_flight_new(pool.slot_count);
     pool.hosts = hosts_new();
+    probe_init(&pool.probe);
     pool_fill(&pool);
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", pool.process_count));
     process_notify("READY=1");
@@ -277,6 +283,7 @@ int pool_run(struct context *context, const char *config_file, const struct edge
     log_event(LOG_INFO, NULL, "stopped");
     in_flight_free(pool.in_flight);
     hosts_free(pool.hosts);
+    probe_fini(&pool.probe);
     free(pool.slots);
     arena_free(pool.arena);
     return EXIT_SUCCESS;

@@ -1,8 +1,10 @@
 #include "service/storage.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "service/storage_driver.h"
 #include "service/store_local.h"
@@ -21,6 +23,23 @@ struct storage_cursor storage_cursor_random(const struct storage *storage)
     struct storage_cursor cursor = {.part = (unsigned)(crypto_random_u64() % store_local_shard_count)};
     (void)storage;
     return cursor;
+}
+
+/* Remembers that the store failed, not that a file is missing. */
+static enum iw_error noted(struct storage *storage, const struct context *context, enum iw_error error)
+{
+    if (error != IW_SERVICE_UNAVAILABLE && error != IW_IO_FAILED)
+        return error;
+    storage->failed_ms = clock_now_ms();
+    snprintf(storage->reason, sizeof storage->reason, "%s",
+             context->cause != NULL ? context->cause : context->sentence);
+    return error;
+}
+
+int64_t storage_failed_ms(const struct storage *storage, const char **reason)
+{
+    *reason = storage->failed_ms != 0 ? storage->reason : NULL;
+    return storage->failed_ms;
 }
 
 /* ---- The driver ---- */
@@ -44,18 +63,19 @@ void storage_close(struct storage *storage)
 enum iw_error storage_put_begin(struct storage *storage, struct context *context,
                                 const struct storage_key *key, struct storage_writer **writer)
 {
-    return storage->driver->put_begin(storage, context, key, writer);
+    return noted(storage, context, storage->driver->put_begin(storage, context, key, writer));
 }
 
 enum iw_error storage_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
                               size_t size)
 {
-    return writer->storage->driver->put_add(writer, context, bytes, size);
+    return noted(writer->storage, context, writer->storage->driver->put_add(writer, context, bytes, size));
 }
 
 enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context)
 {
-    return writer->storage->driver->put_commit(writer, context);
+    struct storage *storage = writer->storage; /* the commit frees the writer */
+    return noted(storage, context, storage->driver->put_commit(writer, context));
 }
 
 void storage_put_abandon(struct storage_writer *writer)
@@ -80,43 +100,44 @@ enum iw_error storage_put_bytes(struct storage *storage, struct context *context
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts)
 {
-    return storage->driver->get(storage, context, key, NULL, descriptor, facts);
+    return noted(storage, context, storage->driver->get(storage, context, key, NULL, descriptor, facts));
 }
 
 enum iw_error storage_get_match(struct storage *storage, struct context *context,
                                 const struct storage_key *key, const char *etag, int *descriptor,
                                 struct storage_facts *facts)
 {
-    return storage->driver->get(storage, context, key, etag, descriptor, facts);
+    return noted(storage, context, storage->driver->get(storage, context, key, etag, descriptor, facts));
 }
 
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
                            struct storage_facts *facts)
 {
-    return storage->driver->stat(storage, context, key, facts);
+    return noted(storage, context, storage->driver->stat(storage, context, key, facts));
 }
 
 enum iw_error storage_delete(struct storage *storage, struct context *context, const struct storage_key *key)
 {
-    return storage->driver->delete_list(storage, context, key, 1);
+    return noted(storage, context, storage->driver->delete_list(storage, context, key, 1));
 }
 
 enum iw_error storage_delete_list(struct storage *storage, struct context *context,
                                   const struct storage_key *keys, size_t count)
 {
-    return count == 0 ? IW_OK : storage->driver->delete_list(storage, context, keys, count);
+    return count == 0 ? IW_OK
+                      : noted(storage, context, storage->driver->delete_list(storage, context, keys, count));
 }
 
 enum iw_error storage_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                            int64_t order_id, storage_visit *visit, void *user)
 {
-    return storage->driver->list(storage, context, kind, order_id, visit, user);
+    return noted(storage, context, storage->driver->list(storage, context, kind, order_id, visit, user));
 }
 
 enum iw_error storage_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                            storage_visit *visit, void *user)
 {
-    return storage->driver->walk(storage, context, cursor, visit, user);
+    return noted(storage, context, storage->driver->walk(storage, context, cursor, visit, user));
 }
 
 enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s, unsigned *count)
@@ -137,13 +158,15 @@ const char *storage_url(struct storage *storage, struct arena *arena, const stru
 enum iw_error storage_peek(struct storage *storage, struct context *context, struct storage_object *objects,
                            size_t count)
 {
-    return count == 0 ? IW_OK : storage->driver->peek(storage, context, objects, count);
+    return count == 0 ? IW_OK
+                      : noted(storage, context, storage->driver->peek(storage, context, objects, count));
 }
 
 enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
                            const struct storage_key *to, size_t count)
 {
-    return count == 0 ? IW_OK : storage->driver->copy(storage, context, objects, to, count);
+    return count == 0 ? IW_OK
+                      : noted(storage, context, storage->driver->copy(storage, context, objects, to, count));
 }
 
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes)

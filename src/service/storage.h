@@ -157,6 +157,10 @@ enum iw_error storage_peek(struct storage *storage, struct context *context, str
 enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
                            const struct storage_key *to, size_t count) IW_MUST_USE;
 
+/* When an access last failed by the store's fault, with the reason; 0 and NULL: never.  Not of child
+ * processes. */
+int64_t storage_failed_ms(const struct storage *storage, const char **reason);
+
 /* Free and total bytes of the store's file system; false when they are unknown. */
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
 

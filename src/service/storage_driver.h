@@ -37,6 +37,8 @@ struct storage_driver {
 /* The first member of each driver's store. */
 struct storage {
     const struct storage_driver *driver;
+    int64_t failed_ms; /* of the last access that the store refused or did not answer; 0: none */
+    char reason[200];
 };
 
 /* The first member of each driver's writer. */

@@ -492,7 +492,7 @@ enum iw_error store_local_open(struct context *context, const char *path, struct
     memset(opened, 0xFF, sizeof *opened); /* every descriptor is -1 */
     opened->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened->root >= 0 && folders_prepare(opened)) {
-        opened->base.driver = &driver;
+        opened->base = (struct storage){.driver = &driver};
         *storage = &opened->base;
         return IW_OK;
     }

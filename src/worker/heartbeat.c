@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/process.h"
+#include "domain/health.h"
 #include "store/leases.h"
 #include "store/workers.h"
 #include "worker/worker.h"
@@ -22,6 +23,9 @@ static enum iw_error row_write(struct worker *worker)
     for (unsigned i = 0; i < METRIC_COUNT; i++)
         if (metrics_scope((enum metric)i) == METRIC_SCOPE_WORKER)
             metrics_print(worker->metrics, (enum metric)i, label, &text);
+    const struct image_processes *all = &worker->processes;
+    const char *store_reason;
+    int64_t store_failed_ms = storage_failed_ms(worker->storage, &store_reason);
     const struct worker_row row = {.owner = worker->owner,
                                    .host = host,
                                    .pid = getpid(),
@@ -29,7 +33,12 @@ static enum iw_error row_write(struct worker *worker)
                                    .places = worker->processes.count,
                                    .busy = task_count(&worker->pools[JOB_CLASS_IMAGE], TASK_RUNNING) +
                                            task_busy_count(&worker->pools[JOB_CLASS_TRANSFER]),
-                                   .metrics = text.data};
+                                   .metrics = text.data,
+                                   .image_ready = image_process_ready_count(worker),
+                                   .image_failing_ms = all->failing_ms,
+                                   .image_reason = all->failing_ms != 0 ? all->reason : NULL,
+                                   .store_failed_ms = store_failed_ms,
+                                   .store_reason = store_reason};
     return workers_note(&worker->domain.store, &row);
 }
 
@@ -51,12 +60,21 @@ static void row_exchange(struct worker *worker)
 }
 
 /* The line of systemctl status. */
-static void status_report(const struct worker *worker)
+static void status_report(struct worker *worker)
 {
+    struct text text;
+    const char *reason;
     const struct image_processes *all = &worker->processes;
-    process_status("%u of %u image processes ready%s%s%s", image_process_ready_count(worker), all->count,
-                   worker->flags.is_database_away ? "; the database is away" : "",
-                   all->failing_ms != 0 ? "; " : "", all->failing_ms != 0 ? all->reason : "");
+    int64_t store_failed_ms = storage_failed_ms(worker->storage, &reason);
+    text_init(&text, worker->context.arena);
+    text_printf(&text, "%u of %u image processes ready", image_process_ready_count(worker), all->count);
+    if (all->failing_ms != 0)
+        text_printf(&text, "; %s", all->reason);
+    if (worker->flags.is_database_away)
+        text_add_string(&text, "; the database is away");
+    if (!health_has_store(store_failed_ms))
+        text_printf(&text, "; the file store failed: %s", reason);
+    process_status("%s", text.data);
 }
 
 int64_t heartbeat_next_ms(const struct worker *worker)

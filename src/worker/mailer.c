@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "domain/mail.h"
 #include "service/smtp.h"
+#include "store/workers.h"
 #include "worker/worker.h"
 
 enum {
@@ -22,8 +23,15 @@ enum {
     child_arena_bytes = 16 << 20
 };
 
+/* The worker's row says how its last mail fared; the mail's own row is what counts. */
+static void mail_note(const struct domain *domain, const char *owner, const char *reason)
+{
+    if (workers_mail_note(&domain->store, owner, reason) != IW_OK)
+        context_clear(domain->context);
+}
+
 /* Sends one mail and records the outcome. */
-static enum iw_error mail_send(const struct domain *domain, const struct mail_lease *lease)
+static enum iw_error mail_send(const struct domain *domain, const char *owner, const struct mail_lease *lease)
 {
     bool is_last = false;
     struct context *context = domain->context;
@@ -32,8 +40,9 @@ static enum iw_error mail_send(const struct domain *domain, const struct mail_le
                                    .text = lease->text,
                                    .id = arena_printf(context->arena, "imgward-%" PRId64, lease->id)};
     enum iw_error error = smtp_send(context, domain->config, &mail);
-    const char *cause = context->cause != NULL ? context->cause : "";
+    const char *cause = context->cause != NULL ? context->cause : context->sentence;
     context_clear(context);
+    mail_note(domain, owner, error == IW_OK ? NULL : cause);
     if (error == IW_OK) {
         log_event(LOG_INFO, NULL, "mail_sent", LOG_NUMBER("mail_id", lease->id),
                   LOG_NUMBER("attempt", lease->attempt));
@@ -66,7 +75,7 @@ static _Noreturn void child_run(const struct worker *worker, pid_t supervisor)
     for (int i = 0; i < mails_max && error == IW_OK; i++) {
         error = mail_next(&domain, &lease);
         if (error == IW_OK)
-            error = mail_send(&domain, &lease);
+            error = mail_send(&domain, worker->owner, &lease);
     }
     if (error != IW_OK && error != IW_NOT_FOUND)
         log_failure(&context, "mails_not_sent");

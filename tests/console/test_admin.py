@@ -66,7 +66,24 @@ def test_queue_and_health(stack, operator):
     assert {"queued", "running", "dead", "oldestQueuedSeconds", "deliveriesPending", "workers"} <= set(queue)
     assert queue["workers"][0]["processes"] >= 1
     checks = {check["name"]: check["status"] for check in operator.get("/admin/health").data["checks"]}
-    assert checks["database"] == checks["redis"] == checks["fileStore"] == checks["workers"] == "ok"
+    assert checks["database"] == checks["redis"] == checks["fileStore"] == checks["workers"] == checks["imageProcesses"] == "ok"
+
+
+def test_health_names_a_worker_whose_image_processes_fail(stack, operator):
+    """The row of another host's worker, as such a worker writes it."""
+    stack.worker_places()
+    stack.sql("INSERT INTO workers (owner, host, pid, version, places, busy, metrics, image_ready, image_failing_at, image_reason, started_at, seen_at) "
+              "VALUES ('other', 'other.example', 7, 'x', 4, 0, '', 1, '2026-01-02 03:04:05', 'The weights file is away.', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+    try:
+        [check] = [check for check in operator.get("/admin/health").data["checks"] if check["name"] == "imageProcesses"]
+        assert check["status"] == "failed"
+        assert check["message"] == ("other.example:7: 1 of 4 image processes ready, starts fail since 2026-01-02T03:04:05.000Z: "
+                                    "The weights file is away.")
+        stack.sql("UPDATE workers SET image_ready = NULL, image_failing_at = NULL, image_reason = NULL WHERE owner = 'other'")
+        [check] = [check for check in operator.get("/admin/health").data["checks"] if check["name"] == "imageProcesses"]
+        assert check["status"] == "ok"
+    finally:
+        stack.sql("DELETE FROM workers WHERE owner = 'other'")
 
 
 def test_a_failed_job_is_retried_by_the_worker(stack, operator, owner):

@@ -1,6 +1,7 @@
 """Mails: verification, reset, invitation, deactivated webhook, sign-in from a new place; English and Korean."""
 import configparser
 import io
+import re
 import time
 
 import pytest
@@ -101,6 +102,34 @@ def test_no_token_is_readable_in_the_database(stack, sink):
         time.sleep(0.05)
     log = open(stack.environment["IMGWARD_LOG"] + "/worker.log", encoding="utf-8").read()
     assert token not in log and '"event":"mail_retried"' in log
+
+
+def mail_check(stack, operator):
+    """The line of doctor, and the status of the health page."""
+    said = stack.ctl("doctor", check=False)
+    [line] = [line for line in said.splitlines() if line.startswith("mail ")]
+    [check] = [check for check in operator.get("/admin/health").data["checks"] if check["name"] == "mail"]
+    return line.split(None, 2)[1:], check
+
+
+def test_a_mail_that_fails_is_reported_until_one_is_sent(stack, sink, operator):
+    email = address_new()
+    sink.failures = 1
+    Browser(stack).sign_up(email)
+    end = time.monotonic() + 60
+    while mail_check(stack, operator)[0][0] != "WRONG":
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    (_, line), check = mail_check(stack, operator)
+    assert re.match(r"the last one failed at 20.*Z: .+ \(451\); see \[mail\] of the configuration$", line), line
+    assert check["status"] == "warning" and "(451)" in check["message"]
+    stack.sql(f"UPDATE mails SET available_at = UTC_TIMESTAMP(3) WHERE recipient = '{email}'")
+    sink.of(email)
+    while mail_check(stack, operator)[0][0] != "ok":
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    (_, line), check = mail_check(stack, operator)
+    assert line.startswith("the last one was sent at 20") and check["status"] == "ok"
 
 
 def test_an_invitation_comes_by_mail(stack, sink):

@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pytest
 
 import pictures
+from test_watching import ROOT, eventually, samples, value
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
 import contained  # noqa: E402
@@ -22,9 +24,9 @@ START_LIMIT_S = 20
 
 
 class Program:
-    """A program under a service manager: its datagrams to NOTIFY_SOCKET, and its log."""
+    """A program under a service manager: its datagrams to NOTIFY_SOCKET, which a thread reads, and its log."""
 
-    def __init__(self, stack, name, config, rules=None):
+    def __init__(self, stack, name, config, rules=None, is_read=True):
         self.folder = tempfile.mkdtemp(prefix="imgward-notify.")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(os.path.join(self.folder, "notify"))
@@ -33,6 +35,9 @@ class Program:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([os.path.join(stack.environment["IMGWARD_BUILD"], name), "--config", str(config)],
                                             stderr=log, preexec_fn=rules, env={**os.environ, "NOTIFY_SOCKET": os.path.join(self.folder, "notify")})
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        if is_read:
+            self.reader.start()
 
     def __enter__(self):
         return self
@@ -41,32 +46,35 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait(180)
+        self.end()
         self.socket.close()
         shutil.rmtree(self.folder)
 
-    def read(self, wait_s=0.0):
-        self.socket.settimeout(wait_s or 0.001)
-        try:
-            self.lines += self.socket.recv(4096).decode().split("\n")
-            return True
-        except TimeoutError:
-            return False
+    def read(self):
+        while (data := self.socket.recv(4096)) != b"end":
+            self.lines += data.decode().split("\n")
+
+    def end(self):
+        """Lets the reader take what was sent, and end."""
+        if self.reader.is_alive():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"end", os.path.join(self.folder, "notify"))
+            self.reader.join(60)
 
     def waits_for(self, pattern, seconds=120):
         """The first line that matches, among those already read too."""
         end = time.monotonic() + seconds
         while True:
-            for line in self.lines:
+            for line in list(self.lines):
                 if re.search(pattern, line):
                     return line
             assert time.monotonic() < end, (pattern, self.lines, self.text())
-            self.read(0.2)
+            time.sleep(0.05)
 
     def fails(self, seconds=120):
         """Waits for the end; its last STATUS."""
         assert self.process.wait(seconds) == 1, self.text()
-        while self.read():
-            pass
+        self.end()
         assert not [line for line in self.lines if line == "READY=1"], self.lines
         return [line for line in self.lines if line.startswith("STATUS=")][-1]
 
@@ -88,6 +96,12 @@ def changed(stack, tmp_path):
     stack.part("stop", "worker")
     yield change
     stack.part("start", "worker")
+
+
+def doctor(stack):
+    """What doctor says, by check."""
+    lines = stack.ctl("doctor", "--directory", os.path.join(ROOT, "sql"), check=False).splitlines()
+    return {line[:14].strip(): line[15:] for line in lines}
 
 
 def script(tmp_path, text):
@@ -157,6 +171,17 @@ def test_a_worker_is_ready_when_an_image_process_is(stack, changed, client):
         assert client.order_whole([("a.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
 
 
+def test_a_service_manager_that_does_not_read_stops_no_worker(stack, changed):
+    """A full queue of notifications: each takes a second at most."""
+    with Program(stack, "imgward-worker", changed(worker={"heartbeat_s": 1}), is_read=False) as worker:
+        end = time.monotonic() + 60
+        while not stack.sql(f"SELECT 1 FROM workers WHERE pid = {worker.process.pid} AND seen_at > started_at + INTERVAL 20 SECOND"):
+            assert time.monotonic() < end, "it sends no heartbeats"
+            time.sleep(0.5)
+        worker.process.terminate()
+        assert worker.process.wait(60) == 0
+
+
 def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack, changed, tmp_path):
     """The program is started by its path, as it is a script; the file "broken" makes later starts fail."""
     broken = tmp_path / "broken"
@@ -168,7 +193,77 @@ def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack,
             [image] = [int(pid) for pid in file.read().split()]
         broken.touch()
         os.kill(image, signal.SIGKILL)
-        worker.waits_for(f"^STATUS=0 of 1 image processes ready; {program} ended at its start with exit status 9.$")
+        reason = f"{program} ended at its start with exit status 9."
+        worker.waits_for(f"^STATUS=0 of 1 image processes ready; {reason}$")
+        eventually(lambda: "0 of 1 image processes ready, starts fail since 20" in doctor(stack)["workers"])
+        assert doctor(stack)["workers"].startswith("WRONG") and doctor(stack)["workers"].endswith(": " + reason)
+        assert "tried by doctor, outside the unit" in doctor(stack)["image process"]
+        text = samples(stack)
+        assert value(text, "imgward_worker_image_failing_seconds") > 0 and value(text, "imgward_worker_image_ready") == 0
         broken.unlink()
         worker.lines.clear()
         worker.waits_for("^STATUS=1 of 1 image processes ready$")
+        eventually(lambda: re.match("ok .*started by the worker: 1 of 1 image processes ready$", doctor(stack)["workers"]))
+        text = samples(stack)
+        assert value(text, "imgward_worker_image_failing_seconds") == 0 and value(text, "imgward_worker_image_ready") == 1
+
+
+def shard(order):
+    """The folder of an order: shard_of in src/service/store_local.c."""
+    return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
+
+
+def test_a_worker_reports_that_its_file_store_fails(stack, changed, client):
+    """A file is in the place of the folder: root could write to any folder."""
+    with Program(stack, "imgward-worker", changed()) as worker:
+        worker.waits_for("^READY=1$")
+        created = client.create(["a.jpg"]).data
+        assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(96, 80)).status == 201
+        folder = os.path.join(stack.store, "out", shard(created["orderId"]))
+        if os.path.exists(folder):
+            os.rename(folder, folder + ".away")
+        open(folder, "wb").close()
+        try:
+            assert client.confirm(created["orderId"]).status == 200
+            eventually(lambda: "its file store failed at 20" in doctor(stack)["workers"])
+            assert value(samples(stack), "imgward_worker_store_up") == 0
+            worker.waits_for("^STATUS=.* image processes ready; the file store failed: ")
+        finally:
+            os.unlink(folder)
+            if os.path.exists(folder + ".away"):
+                os.rename(folder + ".away", folder)
+        assert client.wait(created["orderId"], 120)["status"] == "complete"
+
+
+@pytest.mark.parametrize("name, section", [("imgward-api", "api"), ("imgward-console", "console")])
+def test_a_pool_is_ready_without_its_servers_and_says_which_are_away(stack, changed, tmp_path, name, section):
+    nowhere = tmp_path / "nowhere.sock"
+    config = changed(database={"socket": nowhere}, redis={"socket": nowhere}, store={"path": tmp_path / "no-store"},
+                     **{section: {"socket": tmp_path / "pool.sock", "pid_file": tmp_path / "pool.pid"}})
+    with Program(stack, name, config) as pool:
+        pool.waits_for("^READY=1$")
+        status = pool.waits_for("^STATUS=")
+        assert re.search(r"No database \(2002 .*\): requests are answered with 503\. ", status), status
+        assert re.search(r"No Redis \(.+\): requests are not limited\. ", status), status
+        assert f"No file store ({tmp_path}/no-store: No such file or directory): uploads are answered with 503." in status
+    config = changed(**{section: {"socket": tmp_path / "pool.sock", "pid_file": tmp_path / "pool.pid"}})
+    with Program(stack, name, config) as pool:
+        assert pool.waits_for("^STATUS=") == "STATUS=Database, Redis and file store answer"
+
+
+def test_a_pool_that_cannot_start_says_why(stack, changed, tmp_path):
+    config = changed(store={"signing_keys_file": tmp_path / "no.keys"})
+    with Program(stack, "imgward-api", config) as pool:
+        status = pool.fails()
+        assert str(tmp_path / "no.keys") in status and pool.text() == f"imgward-api: {status[7:]}\n"
+
+
+def test_doctor_and_metrics_notice_a_console_that_does_not_run(stack):
+    assert doctor(stack)["console"].startswith("ok") and value(samples(stack), "imgward_console_up") == 1
+    stack.part("kill", "console")  # its socket stays
+    try:
+        assert doctor(stack)["console"].startswith("WRONG") and "systemctl status imgward-console" in doctor(stack)["console"]
+        assert value(samples(stack), "imgward_console_up") == 0
+    finally:
+        stack.part("start", "console")
+    assert doctor(stack)["console"].startswith("ok") and value(samples(stack), "imgward_console_up") == 1
