@@ -56,9 +56,9 @@ class Machine:
         """A file of nginx/ as make writes it, with this root's paths."""
         with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
             text = file.read().replace("/var/log/nginx/", f"{self.root}/")
-        for at, path in (("nginxdir", "imgward"), ("pkgdatadir", "/usr/share/imgward"), ("localstatedir", "/var")):
+        for at, path in (("nginxdir", "imgward"), ("pkgdatadir", "/usr/share/imgward"), ("localstatedir", "/var"), ("tls", "ssl"), ("tls_socket", "ssl")):
             text = text.replace(f"@{at}@", path)
-        assert not re.search("@[a-z]+@", text), name
+        assert not re.search("@[a-z_]+@", text), name
         return text
 
     def site(self):

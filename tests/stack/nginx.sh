@@ -13,13 +13,16 @@ etc=$var/etc
 documents=$IMGWARD_BUILD/doc
 [ -f "$documents/openapi.json" ] || documents=$root/doc
 
+# As configure found it.
+tls=$(sed -n "s|.*listen 443 \(.*\);\$|\1|p" "$IMGWARD_BUILD/nginx/site.conf")
+
 mkdir -p "$etc/imgward" "$var/tmp/nginx"
 for file in "$root"/nginx/*.conf "$root"/nginx/*.conf.in; do
     name=${file##*/}
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
         -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
         -e "s|@pkgdatadir@/web/|$root/web/|" -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
-        -e "s|@pkgdatadir@/api/|$documents/|" -e 's|@nginxdir@/|imgward/|' \
+        -e "s|@pkgdatadir@/api/|$documents/|" -e 's|@nginxdir@/|imgward/|' -e "s|@tls@|$tls|" \
         -e "s|root /var/www/html;|root $var/www;|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
         -e "s|/etc/ssl/imgward.example/fullchain.pem|$var/tls/server.pem|" \
