@@ -44,6 +44,7 @@ static const char *refusal(struct context *context, const char *command)
     if (line == NULL)
         return NULL;
     line += sizeof level - 1;
+    line += strspn(line, "0123456789#: "); /* process#thread: */
     return arena_text_n(context->arena, line, strcspn(line, "\n"));
 }
 

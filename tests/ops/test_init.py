@@ -175,7 +175,7 @@ def test_init_and_doctor_end_with_what_is_left_to_do(stack, host):
     ("location ^~ /api/v2/ {\n", "conf.d/imgward.conf"),
     ("upstream imgward_api {\nlocation ^~ /api/v2/ {\n    server_name imgward.example;\n", "server_name"),
     ("upstream imgward_api {\nlocation ^~ /api/v2/ {\n    ssl_certificate /nowhere/a.pem;\n", "replace /nowhere/a.pem"),
-    ('nginx: [emerg] cannot load certificate "/etc/ssl/shop.example/fullchain.pem": BIO_new_file() failed',
+    ('nginx: [emerg] 83#83: cannot load certificate "/etc/ssl/shop.example/fullchain.pem": BIO_new_file() failed',
      'nginx does not accept its configuration: cannot load certificate "/etc/ssl/shop.example/fullchain.pem"'),
 ])
 def test_what_the_site_lacks_is_left_to_do(stack, host, site, wanted):
