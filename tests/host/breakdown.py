@@ -159,16 +159,13 @@ def prefix(plan):
     check = plan.report.check
     machine = plan.report.must("an empty machine for the tarball", plan.machine_new, "tarball")
     plan.tree_put(machine)
-    for name in plan.blocks:
-        if name.startswith("tarball-") and name != "tarball-uninstall":
-            said = check(f"doc/install.md: {name}", plan.block, machine, name)
-            if said and name in ("tarball-start", "tarball-first-order"):
-                plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-8:]))
-    check("doc/install.md: first-order", plan.block, machine, "first-order")
+    for name in ("tarball-build", "tarball-setup", "certificate-own", "name", "start", "first-order", "console"):
+        said = check(f"doc/install.md: {name}", plan.block, machine, name, SHARE="/usr/local/share")
+        if said and name in ("start", "first-order"):
+            plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-8:]))
     check("units of the tarball: systemd-analyze verify says nothing", verify_all, machine)
-    if "tarball-uninstall" in plan.blocks:
-        check("doc/install.md: tarball-uninstall", plan.block, machine, "tarball-uninstall")
-        check("make uninstall leaves nothing", uninstalled, machine)
+    check("doc/install.md: tarball-uninstall", plan.block, machine, "tarball-uninstall")
+    check("make uninstall leaves nothing", uninstalled, machine)
     plan.retire(machine)
 
 

@@ -150,7 +150,17 @@ class Plan:
         check("the console: sign-in, second factor, sign-in with a code", self.second_factor)
         check("doctor reports no fault", self.main.run, "imgwardctl", "doctor")
         self.report.tell(self.main.run("imgwardctl", "doctor", check=False))
-        check("init says that nothing is left", self.main.run, "imgwardctl", "init")
+        check("init and doctor say that nothing is left", self.nothing_left)
+
+    def nothing_left(self):
+        said = self.main.run("imgwardctl", "init")
+        assert "nothing is left to do" in said, said
+        self.main.run("systemctl", "stop", "imgward-worker")
+        try:
+            said = self.main.run("imgwardctl", "init") + self.main.run("imgwardctl", "doctor", check=False)
+            assert said.count("left to do:\n  systemctl enable --now imgward-worker\n") == 2, said
+        finally:
+            self.main.run("systemctl", "start", "imgward-worker")
 
     def orders_mixed(self):
         load = Load(self.site)
