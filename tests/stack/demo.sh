@@ -18,7 +18,7 @@ step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 step "packages"
 mkdir -p "$IMGWARD_VAR/demo"
-if ! "$root/dev" deps >"$IMGWARD_VAR/demo/deps.log" 2>&1; then
+if ! "$root/dev" deps run >"$IMGWARD_VAR/demo/deps.log" 2>&1; then
     tail -n 5 "$IMGWARD_VAR/demo/deps.log" >&2
     exit 1
 fi
