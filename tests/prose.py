@@ -4,8 +4,9 @@
     prose.py [FILE...]     print each finding as "file:line: text", exit 1 when there is one
     prose.py --count       print words, sentences over the limit and "what" per 1,000 words, by kind of file
 
-Without FILE, check every file that git tracks except those of PENDING, which are not rewritten yet.
+Without FILE, check every file that git tracks, or of a release tarball, except those of PENDING, which are not rewritten yet.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -178,8 +179,19 @@ def sentences(text):
         yield held
 
 
+def walked():
+    """The files of a release tarball, without those that autotools and builds add."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if not name.startswith((".", "build")) and name not in ("var", "node_modules")]
+        yield from (os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name != "aclocal.m4")
+
+
 def tracked():
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
+    try:
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
+    except FileNotFoundError:
+        names = []
+    names = names if any(names) else sorted(walked())
     return [name for name in names if pathlib.Path(name).suffix in READERS and (ROOT / name).is_file()]
 
 
