@@ -1,12 +1,13 @@
 """What breaks on a machine, and the longer checks of packaging/test-host."""
+import json
 import os
 import re
 import time
 
 import pictures
 import rounds
-from machine import Failed
-from service import UNITS, Installed, Site, loaded
+from marks import embedded, extract, results
+from service import UNITS, Installed
 
 
 def kill(plan, unit):
@@ -154,19 +155,60 @@ systemctl restart postfix
 """)
 
 
+def certbot(plan):
+    """The page's other way to a certificate, with Debian's ACME server instead of Let's Encrypt; then a renewal."""
+    main = plan.main
+    with open(main.path("/etc/test-host.pebble"), "w", encoding="ascii") as file:
+        json.dump({"pebble": {"listenAddress": "127.0.0.1:14000", "managementListenAddress": "127.0.0.1:15000", "httpPort": 80, "tlsPort": 443,
+                              "certificate": "/srv/fullchain.pem", "privateKey": "/srv/privkey.pem"}}, file)
+    os.makedirs(main.path("/etc/letsencrypt"), exist_ok=True)
+    with open(main.path("/etc/letsencrypt/cli.ini"), "w", encoding="ascii") as file:
+        file.write(f"server = https://{main.host_name}:14000/dir\n")
+    main.shell("apt-get install -q -y --no-install-recommends pebble >/dev/null; systemctl reset-failed test-pebble 2>/dev/null || true; "
+               f"sed -i 's/^127.0.1.1/127.0.0.1/' /etc/hosts; systemd-run -q -u test-pebble -E PEBBLE_VA_NOSLEEP=1 pebble -config /etc/test-host.pebble")
+    main.run("rm", "-rf", f"/etc/ssl/{main.host_name}")
+    try:
+        plan.block(main, "certificate-certbot")
+        main.run("systemctl", "reload", "nginx")
+        first = main.wait(lambda: served(main), 20, "a certificate of the ACME server")
+        main.run("certbot", "renew", "--force-renewal", "--no-random-sleep-on-renew")
+        main.wait(lambda: served(main) not in (None, first), 20, "the renewed certificate")
+    finally:
+        main.run("rm", "-f", f"/etc/ssl/{main.host_name}")
+        plan.block(main, "certificate-own")
+        main.run("systemctl", "reload", "nginx")
+        main.run("systemctl", "stop", "test-pebble", check=False)
+
+
+def served(machine):
+    """The serial number of the site's certificate when the ACME server has issued it."""
+    text = machine.shell(f"openssl s_client -connect 127.0.0.1:443 -servername {machine.host_name} </dev/null 2>/dev/null | openssl x509 -noout -issuer -serial")
+    return text.partition("serial=")[2].strip() if "Pebble" in text else None
+
+
 def prefix(plan):
     """The second way: the release tarball below /usr/local, without the package."""
-    check = plan.report.check
-    machine = plan.report.must("an empty machine for the tarball", plan.machine_new, "tarball")
+    check, must = plan.report.check, plan.report.must
+    machine = must("an empty machine for the tarball", plan.machine_new, "tarball")
     plan.tree_put(machine)
     for name in ("tarball-build", "tarball-setup", "certificate-own", "name", "start", "first-order", "console"):
-        said = check(f"doc/install.md: {name}", plan.block, machine, name, SHARE="/usr/local/share")
-        if said and name in ("start", "first-order"):
-            plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-8:]))
-    check("units of the tarball: systemd-analyze verify says nothing", verify_all, machine)
-    check("doc/install.md: tarball-uninstall", plan.block, machine, "tarball-uninstall")
+        said = must(f"doc/install.md, without the package: {name}", plan.block, machine, name, SHARE="/usr/local/share")
+        if name in ("start", "first-order"):
+            plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-4:]))
+    check("its units: systemd-analyze verify says nothing", verify_all, machine)
+    check("its orders of all three types", prefix_orders, machine)
+    check("doc/install.md, without the package: tarball-uninstall", plan.block, machine, "tarball-uninstall")
     check("make uninstall leaves nothing", uninstalled, machine)
     plan.retire(machine)
+
+
+def prefix_orders(machine):
+    client = Installed(machine).account_new()
+    done = client.order_whole([("a.png", pictures.png(300, 200))])
+    assert done["status"] == "complete", done
+    order = embedded(client, [("b.jpg", pictures.jpeg(400, 300), ["below another prefix"])])
+    read = extract(client, results(client, order["orderId"])[0][1])
+    assert read["watermarkText"] == "below another prefix", read
 
 
 def verify_all(machine):
@@ -175,7 +217,7 @@ def verify_all(machine):
 
 
 def uninstalled(machine):
-    said = machine.shell("find /usr/local -name '*imgward*' | head; systemctl list-unit-files --no-legend 'imgward*' || true")
+    said = machine.shell("find /usr/local /etc/nginx -name '*imgward*' | head; systemctl list-unit-files --no-legend 'imgward*' || true")
     assert not said.strip(), said
 
 

@@ -15,7 +15,7 @@ import pictures
 import rounds
 from browser import PASSWORD, Browser, totp
 from machine import Machine, host
-from marks import embedded, extract, results
+from marks import results
 from report import Stop
 from service import UNITS, Installed, Load, Site, loaded
 
@@ -150,9 +150,10 @@ class Plan:
         check("the console: sign-in, second factor, sign-in with a code", self.second_factor)
         check("doctor reports no fault", self.main.run, "imgwardctl", "doctor")
         self.report.tell(self.main.run("imgwardctl", "doctor", check=False))
-        check("init and doctor say that nothing is left", self.nothing_left)
+        check("init and doctor say that nothing is left", self.todo_is_said)
+        check("doc/install.md: certificate-certbot, and a renewal", breakdown.certbot, self)
 
-    def nothing_left(self):
+    def todo_is_said(self):
         said = self.main.run("imgwardctl", "init")
         assert "nothing is left to do" in said, said
         self.main.run("systemctl", "stop", "imgward-worker")
