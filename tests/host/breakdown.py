@@ -161,10 +161,8 @@ def certbot(plan):
     with open(main.path("/etc/test-host.pebble"), "w", encoding="ascii") as file:
         json.dump({"pebble": {"listenAddress": "127.0.0.1:14000", "managementListenAddress": "127.0.0.1:15000", "httpPort": 80, "tlsPort": 443,
                               "certificate": "/srv/fullchain.pem", "privateKey": "/srv/privkey.pem"}}, file)
-    os.makedirs(main.path("/etc/letsencrypt"), exist_ok=True)
-    with open(main.path("/etc/letsencrypt/cli.ini"), "w", encoding="ascii") as file:
-        file.write(f"server = https://{main.host_name}:14000/dir\n")
-    main.shell("apt-get install -q -y --no-install-recommends pebble >/dev/null; systemctl reset-failed test-pebble 2>/dev/null || true; "
+    main.shell(f"apt-get install -q -y --no-install-recommends certbot pebble >/dev/null; echo 'server = https://{main.host_name}:14000/dir' >>/etc/letsencrypt/cli.ini; "
+               "systemctl reset-failed test-pebble 2>/dev/null || true; "
                f"sed -i 's/^127.0.1.1/127.0.0.1/' /etc/hosts; systemd-run -q -u test-pebble -E PEBBLE_VA_NOSLEEP=1 pebble -config /etc/test-host.pebble")
     main.run("rm", "-rf", f"/etc/ssl/{main.host_name}")
     try:
