@@ -12,7 +12,7 @@
 
 #include "base/endpoint.h"
 #include "base/log.h"
-#include "base/process.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 #define TEXT(section, name, value, reload, sentence)                                                         \
@@ -29,6 +29,12 @@
     {                                                                                                        \
 #section, #name, CONFIG_INTEGER, offsetof(struct config, section##_##name), value, least, most,      \
             reload, sentence                                                                                 \
+    }
+/* An integer whose 0, the default, follows the machine (config_follow). */
+#define FOLLOWING(section, name, least, most, sentence)                                                      \
+    {                                                                                                        \
+#section, #name, CONFIG_FOLLOWING, offsetof(struct config, section##_##name), "0", least, most,      \
+            false, sentence                                                                                  \
     }
 #define BOOLEAN(section, name, value, reload, sentence)                                                      \
     {                                                                                                        \
@@ -74,7 +80,8 @@ static const struct config_key keys[] = {
             "Milliseconds without a new attempt after Redis failed."),
     TEXT(redis, prefix, "imgward:", false, "Prefix of every Redis key."),
     TEXT(api, socket, "/run/imgward/api.sock", false, "Unix socket of the pool, for nginx."),
-    INTEGER(api, processes, "0", 0, 1024, false, "Processes of the pool; 0 is eight per core."),
+    FOLLOWING(api, processes, 1, 1024,
+              "Processes of the pool; 0 follows the machine: eight per core, fewer with little memory."),
     INTEGER(api, backlog, "1024", 1, 65535, false, "Connections that the kernel queues for the pool."),
     INTEGER(api, requests_per_process, "0", 0, 1000000000, true,
             "Requests after which a pool process is replaced; 0 is never."),
@@ -115,8 +122,8 @@ static const struct config_key keys[] = {
     BOOLEAN(console, enabled, "no", false, "Whether imgward-console serves the web console."),
     TEXT(console, socket, "/run/imgward-console/console.sock", false,
          "Unix socket of the console, for nginx."),
-    INTEGER(console, processes, "8", 1, 256, false,
-            "Processes of the console; each sign-in takes console.hash_memory_bytes in one of them."),
+    FOLLOWING(console, processes, 1, 256,
+              "Processes of the console, for as many sign-ins at once; 0 follows the machine: 2 to 8."),
     TEXT(console, database_user, "", false, "User of the database for the console; empty for database.user."),
     TEXT(console, database_password_file, "", false,
          "File with the password of console.database_user, mode 0600; empty for unix_socket authentication."),
@@ -191,7 +198,8 @@ static const struct config_key keys[] = {
     QUOTA(quotas_enterprise, files_day, "1000000", "files ordered in a UTC day"),
     QUOTA(quotas_enterprise, texts_day, "1000000", "new watermark texts in a UTC day"),
     QUOTA(quotas_enterprise, webhooks, "20", "webhooks"),
-    INTEGER(worker, processes, "0", 0, 256, false, "Image processes; 0 is one per core."),
+    FOLLOWING(worker, processes, 1, 256,
+              "Image processes; 0 follows the machine: one per core, fewer with little memory."),
     INTEGER(worker, lease_s, "30", 5, 3600, true, "Seconds until a lease without a heartbeat expires."),
     INTEGER(worker, heartbeat_s, "5", 1, 600, true, "Seconds between heartbeats."),
     INTEGER(worker, sweep_ms, "2000", 100, 600000, true,
@@ -219,8 +227,9 @@ static const struct config_key keys[] = {
     INTEGER(image, result_floor_bytes, "8388608", 0, 4294967296, true,
             "Bytes up to which a result is allowed for any source."),
     INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds an image process may take for one file."),
-    INTEGER(image, memory_max_bytes, "1073741824", 268435456, 68719476736, false,
-            "Memory of one image process in bytes."),
+    FOLLOWING(
+        image, memory_max_bytes, 268435456, 68719476736,
+        "Memory of one image process in bytes, which limits pictures; 0 follows the machine: to 1 GiB."),
     TEXT(image, weights_file, IW_DATADIR "/protect.weights", false,
          "File of the protection network's weights."),
     TEXT(image, watermark_key_file, IW_SYSCONFDIR "/watermark.key", false,
@@ -299,6 +308,9 @@ static bool key_set(struct config *config, const struct config_key *key, const c
 {
     if (key->type == CONFIG_INTEGER)
         return text_integer(text, key->minimum, key->maximum, key_place(config, key));
+    if (key->type == CONFIG_FOLLOWING)
+        return text_integer(text, 0, 0, key_place(config, key)) ||
+               text_integer(text, key->minimum, key->maximum, key_place(config, key));
     if (key->type == CONFIG_BOOLEAN)
         return boolean_read(text, key_place(config, key));
     struct endpoint endpoints[endpoints_max];
@@ -308,12 +320,25 @@ static bool key_set(struct config *config, const struct config_key *key, const c
     return true;
 }
 
-void config_init(struct config *config)
+static void defaults_set(struct config *config)
 {
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < key_count; i++)
         if (!key_set(config, &keys[i], keys[i].value_default))
             abort(); /* A default outside its range is an error in the table. */
+}
+
+static void machine_follow(struct config *config)
+{
+    struct machine machine;
+    machine_read("", &machine);
+    config_follow(config, &machine);
+}
+
+void config_init(struct config *config)
+{
+    defaults_set(config);
+    machine_follow(config);
 }
 
 static const struct config_key *key_find(const char *section, const char *name)
@@ -343,8 +368,9 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
     const char *wanted = key->type == CONFIG_BOOLEAN ? "yes or no"
                          : key->type == CONFIG_ENDPOINTS
                              ? "a list such as \"a, b:3307, [::1]:3306, /run/c.sock\" of 16 at most"
-                             : arena_printf(arena, "an integer from %lld to %lld", (long long)key->minimum,
-                                            (long long)key->maximum);
+                             : arena_printf(arena, "%san integer from %lld to %lld",
+                                            key->type == CONFIG_FOLLOWING ? "0 or " : "",
+                                            (long long)key->minimum, (long long)key->maximum);
     line_bad(load, line,
              arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
 }
@@ -398,7 +424,7 @@ static bool is_sign_up(const char *word)
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
-    config_init(&fresh);
+    defaults_set(&fresh);
     struct config_load load = {.context = context, .file = file, .config = &fresh};
     FILE *stream = fopen(file, "re");
     if (stream == NULL)
@@ -421,6 +447,7 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     while (length > 0 && fresh.api_public_url[length - 1] == '/')
         length--;
     fresh.api_public_url = arena_text_n(context->arena, fresh.api_public_url, length);
+    machine_follow(&fresh);
     *config = fresh;
     return IW_OK;
 }
@@ -472,7 +499,7 @@ void config_keep_fixed(struct config *fresh, const struct config *old, struct ar
         const void *from = (const char *)old + keys[i].offset;
         if (keys[i].is_reloaded)
             continue;
-        if (keys[i].type == CONFIG_INTEGER)
+        if (keys[i].type == CONFIG_INTEGER || keys[i].type == CONFIG_FOLLOWING)
             *(int64_t *)to = *(const int64_t *)from;
         else if (keys[i].type == CONFIG_BOOLEAN)
             *(bool *)to = *(const bool *)from;
@@ -508,13 +535,6 @@ enum iw_error config_secret(struct context *context, const char *file, const cha
     return IW_OK;
 }
 
-int64_t config_pool_processes(const struct config *config)
-{
-    enum { processes_a_core = 8 };
-    return config->api_processes > 0 ? config->api_processes
-                                     : (int64_t)processes_a_core * process_core_count();
-}
-
 void config_print_sample(FILE *file)
 {
     const char *section = "";
@@ -522,8 +542,9 @@ void config_print_sample(FILE *file)
         if (strcmp(section, keys[i].section) != 0)
             fprintf(file, "%s[%s]\n", i == 0 ? "" : "\n", section = keys[i].section);
         fprintf(file, "# %s", keys[i].sentence);
-        if (keys[i].type == CONFIG_INTEGER)
-            fprintf(file, " %lld to %lld.", (long long)keys[i].minimum, (long long)keys[i].maximum);
+        if (keys[i].type == CONFIG_INTEGER || keys[i].type == CONFIG_FOLLOWING)
+            fprintf(file, "%s %lld to %lld.", keys[i].type == CONFIG_FOLLOWING ? " 0, or" : "",
+                    (long long)keys[i].minimum, (long long)keys[i].maximum);
         fprintf(file, " %s\n#%s = %s\n", keys[i].is_reloaded ? "Applied by a reload." : "Needs a restart.",
                 keys[i].name, keys[i].value_default);
     }

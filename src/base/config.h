@@ -15,6 +15,8 @@
 
 #include <imgward/context.h>
 
+#include "base/machine.h"
+
 struct config {
     /* [database] */
     const char *database_socket; /* "" to use host and port */
@@ -39,7 +41,7 @@ struct config {
     const char *redis_prefix;
     /* [api] */
     const char *api_socket;
-    int64_t api_processes; /* 0: 8 per core */
+    int64_t api_processes;
     int64_t api_backlog;
     int64_t api_requests_per_process; /* 0: no limit */
     int64_t api_key_cache_s;          /* 0: off */
@@ -123,7 +125,7 @@ struct config {
     int64_t quotas_enterprise_texts_day;
     int64_t quotas_enterprise_webhooks;
     /* [worker] */
-    int64_t worker_processes; /* image processes; 0: one per core */
+    int64_t worker_processes; /* image processes */
     int64_t worker_lease_s;
     int64_t worker_heartbeat_s;
     int64_t worker_sweep_ms;
@@ -168,8 +170,11 @@ struct config {
     int64_t test_clock_offset_s;
 };
 
-/* CONFIG_ENDPOINTS is a text that endpoints_read (endpoint.h) accepts. */
-enum config_type { CONFIG_TEXT, CONFIG_ENDPOINTS, CONFIG_INTEGER, CONFIG_BOOLEAN };
+/*
+ * CONFIG_ENDPOINTS is a text that endpoints_read (endpoint.h) accepts. CONFIG_FOLLOWING is an integer that is
+ * chosen for the machine where the file sets 0 or nothing; programs never read the 0.
+ */
+enum config_type { CONFIG_TEXT, CONFIG_ENDPOINTS, CONFIG_INTEGER, CONFIG_FOLLOWING, CONFIG_BOOLEAN };
 
 struct config_key {
     const char *section;
@@ -186,7 +191,7 @@ struct config_key {
 /* The table of keys; *count is its length. */
 const struct config_key *config_keys(size_t *count);
 
-/* Sets every key to its default. Texts are static. */
+/* Sets every key to its default on this machine. Texts are static. */
 void config_init(struct config *config);
 
 /*
@@ -210,8 +215,8 @@ enum iw_error config_read_worker(struct context *context, const char *file,
 enum iw_error config_read_console(struct context *context, const char *file,
                                   struct config *config) IW_MUST_USE;
 
-/* Number of pool processes: api.processes, or 8 per core when that is 0. */
-int64_t config_pool_processes(const struct config *config);
+/* Replaces each 0 of a CONFIG_FOLLOWING key by the value for a machine. */
+void config_follow(struct config *config, const struct machine *machine);
 
 /*
  * Reads a secret of one line. The file must not be readable by other users, else

@@ -1,6 +1,7 @@
 /* imgwardctl: looks up the command, reads its options and runs it. */
 #include "ctl/ctl.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,12 +89,19 @@ static enum ctl_exit config_sample_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+/* Also prints the values that follow the machine, as the programs use them. */
 static enum ctl_exit config_check_run(struct ctl *ctl)
 {
     struct config config;
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
     if (!ctl_config(ctl, &config))
         return CTL_FAILED;
     printf("%s: ok\n", ctl->config_path);
+    for (size_t i = 0; i < count; i++)
+        if (keys[i].type == CONFIG_FOLLOWING)
+            printf("%s.%s = %" PRId64 "\n", keys[i].section, keys[i].name,
+                   *(const int64_t *)(const void *)((const char *)&config + keys[i].offset));
     return CTL_DONE;
 }
 
@@ -106,7 +114,7 @@ const struct ctl_command ctl_commands_general[] = {
      .run = config_sample_run},
     {.words = {"config", "check"},
      .arguments = "",
-     .help = "Check the configuration file.",
+     .help = "Check the configuration file; print the values that follow this machine.",
      .run = config_check_run},
     {.words = {NULL}},
 };

@@ -87,6 +87,8 @@ static void key_print(const struct config_key *key)
     text_print(key->sentence);
     if (key->type == CONFIG_INTEGER)
         printf("\nAn integer from %lld to %lld;", (long long)key->minimum, (long long)key->maximum);
+    if (key->type == CONFIG_FOLLOWING)
+        printf("\n0, or an integer from %lld to %lld;", (long long)key->minimum, (long long)key->maximum);
     if (key->type == CONFIG_BOOLEAN)
         printf("\nyes or no;");
     printf("\n%s default ", key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS ? "The" : "the");

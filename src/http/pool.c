@@ -266,7 +266,7 @@ int pool_run(struct context *context, const char *config_file, const struct edge
         return EXIT_FAILURE;
     }
     pool.metrics = request_metrics_new(edge->routes);
-    pool.process_count = (unsigned)config_pool_processes(&pool.config);
+    pool.process_count = (unsigned)pool.config.api_processes;
     pool.slot_count = pool.process_count * 3;
     pool.slots = calloc(pool.slot_count, sizeof *pool.slots);
     if (pool.slots == NULL)

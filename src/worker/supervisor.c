@@ -236,8 +236,7 @@ static enum iw_error programs_check(struct context *context, const struct config
 /* A source may hang until its time limit, so that transfers keep room for other accounts; pictures do not. */
 static enum iw_error pools_make(struct worker *worker, struct context *context)
 {
-    int64_t wanted = worker->config.worker_processes;
-    unsigned processes = (unsigned)(wanted > 0 ? wanted : process_core_count());
+    unsigned processes = (unsigned)worker->config.worker_processes;
     unsigned transfers = (unsigned)worker->config.worker_transfers;
     enum iw_error error =
         image_process_open(worker, context, processes < processes_max ? processes : processes_max);

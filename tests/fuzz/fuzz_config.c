@@ -13,10 +13,12 @@ enum { line_max_bytes = 4096 };
 static void value_check(const struct config *config, const struct config_key *key)
 {
     const char *place = (const char *)config + key->offset;
-    if (key->type == CONFIG_INTEGER && (*(const int64_t *)(const void *)place < key->minimum ||
-                                        *(const int64_t *)(const void *)place > key->maximum))
+    if ((key->type == CONFIG_INTEGER || key->type == CONFIG_FOLLOWING) &&
+        (*(const int64_t *)(const void *)place < key->minimum ||
+         *(const int64_t *)(const void *)place > key->maximum))
         abort();
-    if ((key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS) && strlen(*(const char *const *)(const void *)place) > line_max_bytes)
+    if ((key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS) &&
+        strlen(*(const char *const *)(const void *)place) > line_max_bytes)
         abort();
 }
 

@@ -572,10 +572,118 @@ static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
         if (keys[i].type == CONFIG_TEXT || keys[i].type == CONFIG_ENDPOINTS)
             CU_ASSERT_STRING_EQUAL(*(const char *const *)(const void *)a,
                                    *(const char *const *)(const void *)b);
-        if (keys[i].type == CONFIG_INTEGER)
+        if (keys[i].type == CONFIG_INTEGER || keys[i].type == CONFIG_FOLLOWING)
             CU_ASSERT_EQUAL(memcmp(a, b, sizeof(int64_t)), 0);
     }
     free(sample);
+    unlink("test_base_config.tmp");
+}
+
+/* ---- machine.h ---- */
+
+/* Writes a file below the folder test_machine.tmp. */
+static void machine_file(const char *path, const char *content)
+{
+    char whole[200] = "test_machine.tmp/";
+    strcat(whole, path);
+    for (char *at = whole; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        mkdir(whole, 0700);
+        *at = '/';
+    }
+    FILE *file = fopen(whole, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs(content, file);
+    fclose(file);
+}
+
+static void machine_forget(void)
+{
+    CU_ASSERT_EQUAL(system("rm -rf test_machine.tmp"), 0);
+}
+
+/* Limits of control groups, version 2 and 1, beside a hardware that is larger. */
+static void test_control_groups_limit_the_machine(void)
+{
+    struct machine machine, whole;
+    machine_forget();
+    machine_read("test_machine.tmp", &whole);
+    CU_ASSERT(whole.cores >= 1 && whole.memory_bytes > 256 << 20 && whole.worker_bytes == INT64_MAX);
+    /* A container, with the worker's unit inside and another unit's limit that says nothing about pictures.
+     */
+    machine_file("proc/self/cgroup", "0::/system.slice/imgward-api.service\n");
+    machine_file("sys/fs/cgroup/memory.max", "268435456\n");
+    machine_file("sys/fs/cgroup/cpu.max", "max 100000\n");
+    machine_file("sys/fs/cgroup/system.slice/memory.max", "max\n");
+    machine_file("sys/fs/cgroup/system.slice/cpu.max", "50000 100000\n");
+    machine_file("sys/fs/cgroup/system.slice/imgward-api.service/memory.max", "1048576\n");
+    machine_file("sys/fs/cgroup/system.slice/imgward-worker.service/memory.max", "200000000\n");
+    machine_read("test_machine.tmp", &machine);
+    CU_ASSERT_EQUAL(machine.memory_bytes, 268435456);
+    CU_ASSERT_EQUAL(machine.worker_bytes, 200000000);
+    CU_ASSERT_EQUAL(machine.cores, 1);
+    machine_forget();
+    /* Version 1; the path is the host's, which this container does not see. */
+    machine_file("proc/self/cgroup", "4:memory:/docker/a\n3:cpuset:/\n1:cpu,cpuacct:/docker/a\n0::/\n");
+    machine_file("sys/fs/cgroup/memory/memory.limit_in_bytes", "134217728\n");
+    machine_file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    machine_file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    machine_read("test_machine.tmp", &machine);
+    CU_ASSERT_EQUAL(machine.memory_bytes, 134217728);
+    CU_ASSERT_EQUAL(machine.cores, whole.cores);
+    machine_file("sys/fs/cgroup/cpu/docker/a/cpu.cfs_quota_us", "20000\n");
+    machine_file("sys/fs/cgroup/cpu/docker/a/cpu.cfs_period_us", "100000\n");
+    machine_file("sys/fs/cgroup/memory/docker/a/memory.limit_in_bytes", "9223372036854771712\n");
+    machine_read("test_machine.tmp", &machine);
+    CU_ASSERT_EQUAL(machine.memory_bytes, 134217728);
+    CU_ASSERT_EQUAL(machine.cores, 1);
+    machine_forget();
+}
+
+static void test_the_defaults_follow_the_machine(void)
+{
+    static const struct {
+        int cores;
+        int64_t memory_mib, unit_mib; /* unit_mib 0: none */
+        int64_t api, console, worker, image_mib;
+    } rows[] = {
+        {1, 512, 0, 8, 2, 1, 256},     {1, 964, 0, 8, 2, 1, 336},   {1, 1024, 0, 8, 2, 1, 368},
+        {1, 1024, 819, 8, 2, 1, 368},  {1, 2048, 0, 8, 4, 1, 912},  {2, 2048, 0, 16, 4, 2, 448},
+        {2, 4096, 0, 16, 8, 2, 992},   {4, 4096, 0, 32, 8, 4, 496}, {4, 4096, 1500, 32, 8, 2, 400},
+        {8, 1024, 0, 32, 2, 1, 368},   {8, 8192, 0, 64, 8, 8, 512}, {8, 65536, 0, 64, 8, 8, 1024},
+        {1, 65536, 400, 8, 8, 1, 256},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct config config = {.console_hash_memory_bytes = 64 << 20};
+        const struct machine machine = {rows[i].cores, rows[i].memory_mib << 20,
+                                        rows[i].unit_mib > 0 ? rows[i].unit_mib << 20 : INT64_MAX};
+        config_follow(&config, &machine);
+        CU_ASSERT_EQUAL(config.api_processes, rows[i].api);
+        CU_ASSERT_EQUAL(config.console_processes, rows[i].console);
+        CU_ASSERT_EQUAL(config.worker_processes, rows[i].worker);
+        CU_ASSERT_EQUAL(config.image_memory_max_bytes, rows[i].image_mib << 20);
+    }
+    /* A value that is set stays, and the others follow it. */
+    const struct machine machine = {4, INT64_C(4) << 30, INT64_MAX};
+    struct config many = {.api_processes = 3, .worker_processes = 8, .console_hash_memory_bytes = 1 << 20};
+    struct config large = {.image_memory_max_bytes = INT64_C(1) << 30, .console_hash_memory_bytes = 1 << 20};
+    config_follow(&many, &machine);
+    CU_ASSERT(many.api_processes == 3 && many.worker_processes == 8);
+    CU_ASSERT_EQUAL(many.image_memory_max_bytes, 256 << 20);
+    config_follow(&large, &machine);
+    CU_ASSERT(large.worker_processes == 1 && large.image_memory_max_bytes == INT64_C(1) << 30);
+}
+
+static void test_a_value_that_follows_is_in_its_range_or_zero(void)
+{
+    struct config config;
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context, file_with("[image]\nmemory_max_bytes = 1000\n"), &config),
+                    IW_CONFIG_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "must be 0 or an integer from 268435456"));
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context, file_with("[worker]\nprocesses = 0\n"), &config), IW_OK);
+    CU_ASSERT(config.worker_processes >= 1 && config.image_memory_max_bytes >= 256 << 20);
     unlink("test_base_config.tmp");
 }
 
@@ -652,6 +760,9 @@ int main(void)
         {"an obsolete key is ignored with a warning", test_an_obsolete_key_is_ignored_with_a_warning},
         {"the sample configuration equals the defaults",
          test_the_sample_configuration_is_valid_and_equals_the_defaults},
+        {"control groups limit the machine", test_control_groups_limit_the_machine},
+        {"the defaults follow the machine", test_the_defaults_follow_the_machine},
+        {"a value that follows is in its range or zero", test_a_value_that_follows_is_in_its_range_or_zero},
         {"lists of servers", test_lists_of_servers},
         {"a secret everybody can read is refused", test_a_secret_that_everybody_can_read_is_refused},
         CU_TEST_INFO_NULL,
