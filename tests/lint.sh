@@ -226,17 +226,17 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  Functions of config.c read the others: config_pool_processes(),
-# config_read_api(), config_read_worker() and config_read_console().
+# A key is read as a member of struct config.  Functions of config.c read the others: config_read_api(),
+# config_read_worker() and config_read_console().
 rule_config_keys_read() {
     local code
-    code=$(production | grep -vE '^src/base/config\.[ch]$' | code_lines)
+    code=$(production | grep -vE '^src/base/config(_follow)?\.[ch]$' | code_lines)
     # PLAN(free) of src/domain/quota.c reads each quotas_##plan##_... of its definition.
     code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/quota.c | grep -oE '[a-z]+'); do
         sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/quota.c
     done)
-    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I]' |
-        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'api.processes|console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
+    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|FOLLOWING|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I0-9]' |
+        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
         grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }

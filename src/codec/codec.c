@@ -69,11 +69,11 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
         error = driver_decode(context, driver, data, size, limits, picture);
     if (error == IW_OK && limits->is_partial_allowed)
         error = rows_crop(context, size, picture);
-    if (error == IW_OK && !limits->is_read_only)
+    if (error == IW_OK && !limits->engine.is_read_only)
         clean_picture(picture, data, size);
     if (error != IW_OK)
         codec_picture_free(picture);
-    else if (!picture->header.is_lossy && !limits->is_read_only)
+    else if (!picture->header.is_lossy && !limits->engine.is_read_only)
         picture->keep->color_count = colors_count(&picture->image);
     return error;
 }

@@ -35,6 +35,7 @@
 #include <imgward/image.h>
 
 #include "model/format.h"
+#include "model/picture.h"
 
 /* All metadata of one picture; more is IMAGE_TOO_LARGE. */
 enum { codec_metadata_max_bytes = 16 * 1024 * 1024 };
@@ -46,17 +47,15 @@ enum { codec_scans_max = 100 };
 enum { codec_partial_rows_least = 48 };
 
 struct codec_limits {
-    uint64_t pixels_max;          /* 0: no limit */
-    uint32_t side_max_px;         /* 0: no limit */
-    uint32_t side_min_px;         /* of the shorter side; less is IMAGE_TOO_SMALL */
-    uint64_t memory_max_bytes;    /* peak of decoding or encoding, with pixels; 0: no limit */
-    uint32_t engine_bytes_px;     /* of the caller, in addition to the picture, per pixel */
-    uint32_t engine_bytes_max;    /* the most that engine_bytes_px gives; 0: no limit */
-    uint32_t engine_bytes_column; /* and per column */
-    bool is_read_only;            /* no encoding: its memory does not count, and */
-                                  /* an animation's first frame is decoded */
-    bool is_partial_allowed;      /* with is_read_only: missing pixels are no error; the picture */
-                                  /* ends after its last readable row */
+    uint64_t pixels_max;       /* 0: no limit */
+    uint32_t side_max_px;      /* 0: no limit */
+    uint32_t side_min_px;      /* of the shorter side; less is IMAGE_TOO_SMALL */
+    uint64_t memory_max_bytes; /* peak of decoding or encoding, with pixels; 0: no limit */
+    struct picture_engine
+        engine;              /* of the caller, in addition to the picture; is_read_only: no encoding, and */
+                             /* an animation's first frame is decoded */
+    bool is_partial_allowed; /* with is_read_only: missing pixels are no error; the picture */
+                             /* ends after its last readable row */
 };
 
 /* Properties that the header gives. */

@@ -100,7 +100,7 @@ bool codec_color(struct codec_picture *picture, const struct codec_limits *limit
     struct image color = *image;
     bool is_converted = false;
     uint64_t needed_bytes = 3 * picture->header.encode_memory_bytes +
-                            (uint64_t)image->width_px * image->height_px * limits->engine_bytes_px;
+                            (uint64_t)image->width_px * image->height_px * limits->engine.bytes_px;
     color.channels += 2;
     color.stride_bytes = image->stride_bytes / image->channels * color.channels;
     if (limits->memory_max_bytes != 0 && needed_bytes > limits->memory_max_bytes)

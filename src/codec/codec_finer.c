@@ -29,6 +29,7 @@ static bool jpeg_finer(struct codec_picture *picture, unsigned level)
         }
     }
     keep->coefficient_bytes = width * height * (unsigned)keep->component_count * sizeof(int16_t);
+    keep->is_unoptimised = false;
     unsigned inks = picture->header.is_cmyk ? 4 : 0;
     picture->header.encode_memory_bytes =
         (uint64_t)picture->header.width_px * picture->header.height_px * (picture->header.channels + inks) +

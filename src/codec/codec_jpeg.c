@@ -46,6 +46,7 @@ struct jpeg_job {
     const unsigned char *data;
     size_t size;
     const struct codec_limits *limits;
+    bool is_unoptimised; /* set with the header's memory */
     struct codec_header *header;
     struct codec_keep *keep; /* NULL: keep nothing */
     struct image *image;
@@ -320,17 +321,23 @@ static struct sampling sampling_of(const struct jpeg_decompress_struct *in)
     return sampling;
 }
 
-static void jpeg_memory(struct jpeg_decompress_struct *in, struct codec_header *header)
+/* Where the coefficients of a sequential picture do not fit, the Huffman tables are not optimised. */
+static void jpeg_memory(struct jpeg_job *job)
 {
+    struct jpeg_decompress_struct *in = &job->in;
+    struct codec_header *header = job->header;
     unsigned inks = header->is_cmyk ? 4 : 0;
     uint64_t pixel_bytes = (uint64_t)header->width_px * header->height_px * (header->channels + inks);
     uint64_t coefficients = coefficient_bytes(in);
     bool is_whole_in = in->progressive_mode || jpeg_has_multiple_scans(in);
-    bool is_whole_out = in->progressive_mode ? is_progressive_kept(coefficients) : is_optimised(coefficients);
     struct sampling sampling = sampling_of(in);
-    is_whole_out |= is_split(sampling.h, sampling.v, in->num_components);
+    bool is_whole_out = is_split(sampling.h, sampling.v, in->num_components) ||
+                        (in->progressive_mode && is_progressive_kept(coefficients));
     header->decode_memory_bytes = pixel_bytes + (is_whole_in ? coefficients : 0);
-    header->encode_memory_bytes = pixel_bytes + (is_whole_out ? coefficients : 0);
+    header->encode_memory_bytes = pixel_bytes + coefficients;
+    job->is_unoptimised = !is_optimised(coefficients) || !codec_fits(job->limits, header);
+    if (!is_whole_out && (in->progressive_mode || job->is_unoptimised))
+        header->encode_memory_bytes = pixel_bytes;
 }
 
 static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_decompress_struct *in)
@@ -370,7 +377,7 @@ static void jpeg_step_header(struct jpeg_job *job)
     header->depth_bits = 8;
     header->is_lossy = true;
     header->is_cmyk = in->num_components == 4;
-    jpeg_memory(in, header);
+    jpeg_memory(job);
     job->error = codec_check(job->context, job->limits, header);
 }
 
@@ -504,6 +511,7 @@ static void jpeg_step_decode(struct jpeg_job *job)
     if (job->error != IW_OK)
         return;
     keep_components(&job->keep->jpeg, in, job->limits->is_partial_allowed);
+    job->keep->jpeg.is_unoptimised = job->is_unoptimised;
     while (in->output_scanline < in->output_height)
         row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
     cut_check(job);
@@ -719,7 +727,8 @@ static void scans_set(struct jpeg_job *job, const struct keep_jpeg *keep)
     jpeg_scan_info whole = sequential;
     whole.comps_in_scan = keep->component_count;
     out->arith_code = keep->is_arithmetic;
-    out->optimize_coding = !keep->is_arithmetic && is_optimised(keep->coefficient_bytes);
+    out->optimize_coding =
+        !keep->is_arithmetic && !keep->is_unoptimised && is_optimised(keep->coefficient_bytes);
     out->restart_interval = keep->restart_interval;
     bool is_progressive = keep->is_progressive && is_progressive_kept(keep->coefficient_bytes);
     if (is_progressive)

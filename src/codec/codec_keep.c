@@ -5,30 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum iw_error codec_check_memory(struct context *context, const struct codec_limits *limits,
-                                        const struct codec_header *header)
+static struct picture_load load_of(const struct codec_header *header)
 {
+    enum { inks = 4 };
     uint64_t pixels = (uint64_t)header->width_px * header->height_px;
-    uint64_t pixel_bytes = pixels * header->channels * (header->depth_bits / 8);
-    uint64_t needed_bytes = limits->is_read_only ? pixel_bytes : header->encode_memory_bytes;
-    uint64_t engine_bytes = pixels * limits->engine_bytes_px;
-    if (limits->engine_bytes_max != 0 && engine_bytes > limits->engine_bytes_max)
-        engine_bytes = limits->engine_bytes_max;
-    needed_bytes += engine_bytes + (uint64_t)header->width_px * limits->engine_bytes_column;
-    if (needed_bytes < header->decode_memory_bytes)
-        needed_bytes = header->decode_memory_bytes;
-    if (limits->memory_max_bytes == 0 || needed_bytes <= limits->memory_max_bytes)
-        return IW_OK;
-    context->reason = "memory_estimate";
-    return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The image needs about %" PRIu64 " MiB to be processed; %" PRIu64 " MiB are allowed.",
-                        needed_bytes >> 20, limits->memory_max_bytes >> 20);
+    unsigned bytes_px = header->channels * (header->depth_bits / 8) + (header->is_cmyk ? inks : 0);
+    return (struct picture_load){header->width_px, header->height_px, pixels * bytes_px,
+                                 header->decode_memory_bytes, header->encode_memory_bytes};
+}
+
+void codec_memory(struct codec_header *header)
+{
+    const struct picture_form form = {.format = header->format,
+                                      .width_px = header->width_px,
+                                      .height_px = header->height_px,
+                                      .channels = header->channels,
+                                      .depth_bits = header->depth_bits,
+                                      .is_lossless = !header->is_lossy};
+    const struct picture_load load = picture_load(&form);
+    header->decode_memory_bytes = load.decode_bytes;
+    header->encode_memory_bytes = load.encode_bytes;
+}
+
+bool codec_fits(const struct codec_limits *limits, const struct codec_header *header)
+{
+    const struct picture_load load = load_of(header);
+    return limits->memory_max_bytes == 0 ||
+           picture_work_bytes(&load, &limits->engine) <= limits->memory_max_bytes;
 }
 
 enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
                                     const struct codec_header *header)
 {
-    if (header->is_animated && !limits->is_read_only)
+    if (header->is_animated && !limits->engine.is_read_only)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
                             "The image is an animation of %" PRIu32 " frame%s, which is not supported. Save "
                             "each frame that you need as a still image and upload these.",
@@ -61,7 +70,8 @@ enum iw_error codec_check(struct context *context, const struct codec_limits *li
                             "The image is %" PRIu32 " x %" PRIu32 " px; at least %" PRIu32
                             " px a side are needed.",
                             header->width_px, header->height_px, limits->side_min_px);
-    return codec_check_memory(context, limits, header);
+    const struct picture_load load = load_of(header);
+    return picture_check_memory(context, &load, &limits->engine, limits->memory_max_bytes);
 }
 
 enum iw_error codec_cut(struct context *context, size_t size)

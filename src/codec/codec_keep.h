@@ -42,6 +42,7 @@ struct keep_jpeg {
     uint64_t coefficient_bytes;
     bool is_progressive;
     bool is_arithmetic;
+    bool is_unoptimised;    /* the coefficients for own Huffman tables do not fit the memory */
     bool is_inverted;       /* CMYK: samples are 255 - ink, as Adobe writes them */
     unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
     struct cmyk_grid *grid; /* CMYK: its rendition */
@@ -100,6 +101,12 @@ extern const struct codec_driver codec_webp_driver;
 
 #define KEEP_TAG(a, b, c, d)                                                                                 \
     (((uint32_t)(a) << 24) | ((uint32_t)(b) << 16) | ((uint32_t)(c) << 8) | (uint32_t)(d))
+
+/* Estimates the memory of a PNG or WebP from the other members. */
+void codec_memory(struct codec_header *header);
+
+/* True when picture and engine fit the limits. */
+bool codec_fits(const struct codec_limits *limits, const struct codec_header *header);
 
 /* Check a filled header against the limits. */
 enum iw_error codec_check(struct context *context, const struct codec_limits *limits,

@@ -502,11 +502,7 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     header->is_lossy = false;
     header->is_animated = is_animated(&layout);
     header->frame_count = layout.frame_count;
-    uint64_t pixel_bytes =
-        (uint64_t)layout.width_px * layout.height_px * header->channels * (header->depth_bits / 8);
-    /* The result is extra; noise in the low byte of 16 bits does not compress. */
-    header->decode_memory_bytes = pixel_bytes;
-    header->encode_memory_bytes = header->depth_bits == 16 ? 2 * pixel_bytes : pixel_bytes + pixel_bytes / 2;
+    codec_memory(header);
     return codec_check(context, limits, header);
 }
 

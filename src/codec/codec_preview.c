@@ -24,7 +24,8 @@ struct keep_thumbnail {
 /* Decode the thumbnail to learn its encoding. False: it cannot be replaced. */
 static bool thumbnail_learn(struct keep_thumbnail *thumbnail)
 {
-    static const struct codec_limits limits = {.side_max_px = thumbnail_side_max_px, .is_read_only = true};
+    static const struct codec_limits limits = {.side_max_px = thumbnail_side_max_px,
+                                               .engine.is_read_only = true};
     struct context context;
     struct codec_picture picture = {.image = {0}};
     struct arena *arena = arena_new(0);

@@ -399,36 +399,11 @@ static enum iw_error webp_error(struct context *context, const struct webp_layou
     return layout->is_cut ? codec_cut(context, size) : codec_damaged(context, "WebP");
 }
 
-/*
- * Peak memory of libwebp 1.2.4 in addition to the pixels, bytes per pixel, measured at 24 to
- * 100 megapixels. Lossless pictures and alpha planes use its lossless encoder with ARGB and
- * hash chains. The fastest method, used for large pictures, needs less.
- */
-enum {
-    decode_bytes_px = 4,
-    lossy_bytes_px = 3,
-    alpha_bytes_px = 21,
-    lossless_bytes_px = 28,
-    lossless_fast_bytes_px = 20
-};
-
-static const uint64_t lossless_fast_from_px = 12000000;
-
-static void webp_memory(struct codec_header *header)
-{
-    uint64_t pixels = (uint64_t)header->width_px * header->height_px;
-    unsigned library = header->channels == 4 ? alpha_bytes_px : lossy_bytes_px;
-    if (!header->is_lossy)
-        library = pixels > lossless_fast_from_px ? lossless_fast_bytes_px : lossless_bytes_px;
-    header->decode_memory_bytes = pixels * (header->channels + decode_bytes_px);
-    header->encode_memory_bytes = pixels * (header->channels + library);
-}
-
 /* The lossless format allows one pixel more per side than libwebp writes. */
 static enum iw_error webp_check_side(struct context *context, const struct codec_limits *limits,
                                      const struct codec_header *header)
 {
-    if (limits->is_read_only ||
+    if (limits->engine.is_read_only ||
         (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
         return IW_OK;
     return context_fail(context, IW_IMAGE_TOO_LARGE,
@@ -458,7 +433,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     header->channels = features.has_alpha || layout.has_alpha_flag ? 4 : 3;
     header->depth_bits = 8;
     header->is_lossy = !layout.is_lossless;
-    webp_memory(header);
+    codec_memory(header);
     error = codec_check(context, limits, header);
     return error != IW_OK ? error : webp_check_side(context, limits, header);
 }
@@ -543,7 +518,7 @@ static enum iw_error webp_encode_error(struct context *context, WebPEncodingErro
 static void webp_config(WebPConfig *config, const struct codec_picture *picture)
 {
     const struct codec_header *header = &picture->header;
-    bool is_large = (uint64_t)header->width_px * header->height_px > lossless_fast_from_px;
+    bool is_large = (uint64_t)header->width_px * header->height_px > picture_webp_fast_from_px;
     WebPConfigInit(config);
     config->lossless = !header->is_lossy;
     /* For lossless files quality means effort. */

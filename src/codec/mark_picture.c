@@ -107,7 +107,7 @@ static enum iw_error whole_read_back(struct marking *marking)
     struct codec_picture *picture = marking->picture;
     struct codec_limits limits = *order->limits;
     struct watermark_report seen = {0};
-    limits.is_read_only = true;
+    limits.engine.is_read_only = true;
     codec_picture_free(picture);
     enum iw_error error =
         codec_decode(marking->context, marking->bytes->data, marking->bytes->size, &limits, picture);

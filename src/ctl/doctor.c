@@ -25,6 +25,7 @@
 #include "domain/health.h"
 #include "domain/keyring.h"
 #include "domain/mail.h"
+#include "model/picture.h"
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
@@ -183,7 +184,7 @@ static enum doctor_verdict check_modes(struct doctor *doctor)
 /* Each pool process keeps one connection. The worker, its children and commands need a few more. */
 static enum doctor_verdict check_connections(struct doctor *doctor)
 {
-    int64_t processes = config_pool_processes(&doctor->config), most = doctor->server.connections_max;
+    int64_t processes = doctor->config.api_processes, most = doctor->server.connections_max;
     processes += doctor->config.console_enabled ? doctor->config.console_processes : 0;
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
@@ -477,29 +478,24 @@ static enum doctor_verdict check_image_process(struct doctor *doctor)
 
 /* ---- memory ---- */
 
-/* The limit of the worker's unit in bytes; INT64_MAX: none, or no such unit. */
-static int64_t unit_memory_bytes(void)
+static uint64_t megapixels_most(const struct config *config, enum order_type type)
 {
-    long long limit = 0;
-    FILE *file = fopen("/sys/fs/cgroup/system.slice/imgward-worker.service/memory.max", "re");
-    bool is_read = file != NULL && fscanf(file, "%19lld", &limit) == 1;
-    if (file != NULL)
-        fclose(file);
-    return is_read ? limit : INT64_MAX;
+    uint64_t allowed = (uint64_t)config->image_pixels_max / 1000000;
+    uint64_t held = picture_megapixels(type, picture_allowed_bytes((uint64_t)config->image_memory_max_bytes));
+    return held < allowed ? held : allowed;
 }
 
 /* Each process may use its limit, and its results half of that (image/main.c). */
 static enum doctor_verdict check_memory(struct doctor *doctor)
 {
     const struct config *config = &doctor->config;
-    int64_t processes =
-        config->worker_processes > 0 ? config->worker_processes : sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t processes = config->worker_processes;
     int64_t each_bytes = config->image_memory_max_bytes + config->image_memory_max_bytes / 2;
     int64_t needed_mib = processes * (each_bytes >> 20) + worker_mib;
-    int64_t unit_bytes = unit_memory_bytes();
-    int64_t machine_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    bool is_unit = unit_bytes < machine_bytes;
-    int64_t there_mib = (is_unit ? unit_bytes : machine_bytes) >> 20;
+    struct machine machine;
+    machine_read("", &machine);
+    bool is_unit = machine.worker_bytes < machine.memory_bytes;
+    int64_t there_mib = (is_unit ? machine.worker_bytes : machine.memory_bytes) >> 20;
     const char *whose = is_unit ? "MemoryMax of imgward-worker" : "this machine";
     if (there_mib < needed_mib)
         return say(doctor, DOCTOR_WRONG,
@@ -507,8 +503,11 @@ static enum doctor_verdict check_memory(struct doctor *doctor)
                    "; set worker.processes or image.memory_max_bytes lower",
                    processes, needed_mib, whose, there_mib);
     return say(doctor, DOCTOR_OK,
-               "%" PRId64 " image processes need at most %" PRId64 " of %" PRId64 " MiB of %s", processes,
-               needed_mib, there_mib, whose);
+               "fits: %" PRId64 " image process%s of %" PRId64 " MiB, at most %" PRId64 " of %" PRId64
+               " MiB of %s; JPEG up to %" PRIu64 " megapixels (%s), %" PRIu64 " (%s)",
+               processes, processes == 1 ? "" : "es", config->image_memory_max_bytes >> 20, needed_mib,
+               there_mib, whose, megapixels_most(config, ORDER_ANTI_AI), order_type_name(ORDER_ANTI_AI),
+               megapixels_most(config, ORDER_WATERMARK_EMBED), order_type_name(ORDER_WATERMARK_EMBED));
 }
 
 /* ---- running processes ---- */

@@ -65,7 +65,7 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_par
     if (error != IW_OK)
         return error;
     struct codec_limits read_only = limits;
-    read_only.is_read_only = true;
+    read_only.engine.is_read_only = true;
     read_only.is_partial_allowed = is_partial_allowed;
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "service/header.h"
 #include "store/files.h"
 #include "store/quotas.h"
 
@@ -15,8 +16,21 @@ static struct storage_key upload_key(int64_t order_id, const struct order_file *
                                 .number = file->position};
 }
 
+/* Memory, where the header is in the first bytes; the image process decides about the others. */
+static void header_judge(struct domain *domain, const struct storage_object *object, enum order_type type,
+                         struct intake_file *file)
+{
+    struct context context;
+    struct header header = {.form.format = file->format};
+    context_init(&context, domain->context->arena, domain->context->request_id);
+    if (header_add(&header, object->first, object->first_count))
+        file->refusal = header_check(&context, &header, type, domain->config->image_memory_max_bytes);
+    file->sentence = context.sentence;
+}
+
 /* Size and first bytes, with the sentences of uploads that the service receives itself. */
-static void object_judge(struct domain *domain, const struct storage_object *object, struct intake_file *file)
+static void object_judge(struct domain *domain, const struct storage_object *object, enum order_type type,
+                         struct intake_file *file)
 {
     struct arena *arena = domain->context->arena;
     int64_t most = domain->config->store_upload_max_bytes;
@@ -28,7 +42,8 @@ static void object_judge(struct domain *domain, const struct storage_object *obj
     } else if (file->format == FORMAT_NONE) {
         file->refusal = IW_IMAGE_FORMAT_UNSUPPORTED;
         file->sentence = sniff_advice(object->first, object->first_count);
-    }
+    } else
+        header_judge(domain, object, type, file);
 }
 
 /* Copies the accepted objects. One that changed since it was looked at is treated as missing: a new look
@@ -73,7 +88,7 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
             continue;
         struct intake_file *file = &intake->files[intake->count];
         *file = (struct intake_file){.index = i, .file_id = view->files[i].id};
-        object_judge(domain, &found[i], file);
+        object_judge(domain, &found[i], view->order.type, file);
         intake->objects[intake->count++] = found[i];
     }
     return error == IW_OK && !intake->is_missing ? objects_copy(domain, intake) : error;

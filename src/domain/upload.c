@@ -94,18 +94,19 @@ static enum iw_error digests_check(struct context *context, const struct upload_
     return context_validated(context);
 }
 
-/* Turns the sink's error about a truncated file into VALIDATION_FAILED with the client's file name. */
-static enum iw_error truncated_refuse(struct domain *domain, const struct presign_grant *grant)
+/* Gives the sink's error about the picture a code of uploads and the client's file name. */
+static enum iw_error picture_refuse(struct domain *domain, const struct presign_grant *grant,
+                                    enum iw_error code, const char *advice)
 {
     struct upload_place place;
     struct context *context = domain->context;
-    const char *sentence = context->sentence;
+    const char *sentence = context->sentence, *reason = context->reason;
     context_clear(context);
     enum iw_error error = place_find(domain, &domain->store, &grant->key, false, &place);
     if (error != IW_OK)
         return error;
-    context->reason = "cut_off";
-    return context_fail(context, IW_VALIDATION_FAILED, "%s: %s Upload it again.", place.name, sentence);
+    context->reason = reason;
+    return context_fail(context, code, "%s: %s%s", place.name, sentence, advice);
 }
 
 /* A leaked copy may be truncated. The original of an extraction and pictures to deliver must be whole. */
@@ -117,23 +118,30 @@ static bool is_truncated_allowed(const struct presign_grant *grant, const struct
 /* Reads the whole body into the file store, under a key that no row names yet. */
 static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
                                  const struct upload_source *source, const struct storage_key *key,
-                                 bool is_truncated_taken, struct upload_sink_facts *facts)
+                                 const struct upload_place *place, struct upload_sink_facts *facts)
 {
     struct upload_sink *sink;
     struct context *context = domain->context;
-    enum iw_error error =
-        upload_sink_begin(domain->storage, context, key, grant->max_bytes, source->md5 != NULL, &sink);
+    const struct upload_limits limits = {.max_bytes = grant->max_bytes,
+                                         .with_md5 = source->md5 != NULL,
+                                         .type = place->order_type,
+                                         .image_memory_bytes = domain->config->image_memory_max_bytes};
+    enum iw_error error = upload_sink_begin(domain->storage, context, key, &limits, &sink);
     if (error != IW_OK)
         return error;
     error = body_read(context, sink, source);
     if (error == IW_OK)
-        error = upload_sink_finish(sink, context, is_truncated_taken, facts);
+        error = upload_sink_finish(sink, context, is_truncated_allowed(grant, place), facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
     if (error == IW_OK)
         return upload_sink_commit(sink, context);
     upload_sink_abandon(sink);
-    return error == IW_IMAGE_CORRUPT ? truncated_refuse(domain, grant) : error;
+    if (error == IW_IMAGE_TOO_LARGE)
+        return picture_refuse(domain, grant, IW_PAYLOAD_TOO_LARGE, "");
+    return error == IW_IMAGE_CORRUPT
+               ? picture_refuse(domain, grant, IW_VALIDATION_FAILED, " Upload it again.")
+               : error;
 }
 
 /* ---- the file's row ---- */
@@ -260,7 +268,6 @@ enum iw_error upload_receive(struct domain *domain, const struct presign_grant *
     if (error == IW_OK)
         error = domain_storage_open(domain);
     if (error == IW_OK)
-        error =
-            bytes_store(domain, grant, source, &key, is_truncated_allowed(grant, &place), &outcome->facts);
+        error = bytes_store(domain, grant, source, &key, &place, &outcome->facts);
     return error == IW_OK ? bytes_record(domain, &grant->key, &key, outcome) : error;
 }

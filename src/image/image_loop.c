@@ -222,11 +222,11 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
     struct codec_picture original;
     /* The engine works at the suspect's scale, and its memory is the same with an original. */
     uint64_t suspect_bytes =
-        suspect->image.stride_bytes * suspect->image.height_px + work->limits.engine_bytes_max;
+        suspect->image.stride_bytes * suspect->image.height_px + work->limits.engine.bytes_max;
     uint64_t limit_bytes = work->limits.memory_max_bytes;
     if (limit_bytes != 0)
         work->limits.memory_max_bytes = limit_bytes > suspect_bytes ? limit_bytes - suspect_bytes : 1;
-    work->limits.engine_bytes_px = 0;
+    work->limits.engine.bytes_px = 0;
     work->limits.is_partial_allowed = false;
     enum iw_error error = work_decode(work, &work->original, &original);
     if (error != IW_OK) {
@@ -273,9 +273,7 @@ static const struct image_kind_row {
     unsigned files_needed;
     unsigned files_allowed;
     uint32_t side_min_px;
-    uint32_t engine_bytes_px;     /* memory of the engine per pixel, measured at 100 megapixels */
-    uint32_t engine_bytes_max;    /* the most of that; 0: no limit */
-    uint32_t engine_bytes_column; /* memory of the line buffers */
+    enum order_type order_type; /* for the memory of its engine; unused by a probe */
     enum need need;
 } kinds[image_kind_count] = {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
@@ -283,22 +281,18 @@ static const struct image_kind_row {
                        .files_needed = file_input | file_output,
                        .files_allowed = files_all & ~file_original,
                        .side_min_px = protect_side_min_px,
-                       .engine_bytes_px = 3, /* the thresholds are not in memory while an encoder runs */
-                       .engine_bytes_column = 9 * 1024, /* measured: 8.2 KiB */
+                       .order_type = ORDER_ANTI_AI,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
                                .files_needed = file_input | file_output,
                                .files_allowed = files_all & ~file_original,
                                .side_min_px = WATERMARK_SIDE_MIN_PX,
-                               .engine_bytes_px = 1,
+                               .order_type = ORDER_WATERMARK_EMBED,
                                .need = NEEDS_WATERMARK_KEY},
     [IMAGE_WATERMARK_EXTRACT] = {.run = kind_watermark_extract,
                                  .files_needed = file_input,
                                  .files_allowed = files_all & ~file_output,
-                                 /* Measured with noise: 17 MiB at 300 x 300 px, 82 MiB from one to 100
-                                    megapixels, 87 MiB with an original. */
-                                 .engine_bytes_px = 192,
-                                 .engine_bytes_max = 90 << 20,
+                                 .order_type = ORDER_WATERMARK_EXTRACT,
                                  .need = NEEDS_WATERMARK_KEY},
 };
 
@@ -346,10 +340,9 @@ static enum iw_error work_run(struct image_work *work)
     if (error != IW_OK)
         return error;
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
-    work->limits.engine_bytes_px = kinds[work->request->kind].engine_bytes_px;
-    work->limits.engine_bytes_max = kinds[work->request->kind].engine_bytes_max;
-    work->limits.engine_bytes_column = kinds[work->request->kind].engine_bytes_column;
-    work->limits.is_read_only = !(kinds[work->request->kind].files_needed & file_output);
+    work->limits.engine = work->request->kind == IMAGE_PROBE
+                              ? (struct picture_engine){.is_read_only = true}
+                              : *picture_engine(kinds[work->request->kind].order_type);
     return kinds[work->request->kind].run(work);
 }
 

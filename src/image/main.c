@@ -149,8 +149,7 @@ static enum iw_error config_prepare(struct context *context, const struct image_
     memset(config, 0, sizeof *config);
     config->limits.pixels_max = options->pixels_max;
     config->limits.side_max_px = (uint32_t)options->side_max_px;
-    /* The codecs' estimate leaves an eighth for the engine, the file and the result. */
-    config->limits.memory_max_bytes = options->memory_bytes - options->memory_bytes / 8;
+    config->limits.memory_max_bytes = picture_allowed_bytes(options->memory_bytes);
     config->cpu_seconds = (unsigned)options->cpu_seconds;
     config->images_max = (unsigned)options->images_max;
     enum iw_error error = key_load(context, options->watermark_key_path, config);

@@ -5,6 +5,7 @@
 
 #include "base/crypto.h"
 #include "service/cutoff.h"
+#include "service/header.h"
 
 struct upload_sink {
     struct storage_writer *writer;
@@ -13,12 +14,13 @@ struct upload_sink {
     unsigned char first[sniff_bytes];
     size_t first_count;
     struct cutoff cutoff; /* its format is set when the first bytes have been identified */
+    struct header header;
+    struct upload_limits limits;
     int64_t size_bytes;
-    int64_t max_bytes;
 };
 
 enum iw_error upload_sink_begin(struct storage *storage, struct context *context,
-                                const struct storage_key *key, int64_t max_bytes, bool with_md5,
+                                const struct storage_key *key, const struct upload_limits *limits,
                                 struct upload_sink **sink)
 {
     struct storage_writer *writer;
@@ -29,9 +31,9 @@ enum iw_error upload_sink_begin(struct storage *storage, struct context *context
     if (made == NULL)
         abort();
     made->writer = writer;
-    made->max_bytes = max_bytes;
+    made->limits = *limits;
     made->sha256 = crypto_hash_begin();
-    made->md5 = with_md5 ? crypto_md5_begin() : NULL;
+    made->md5 = limits->with_md5 ? crypto_md5_begin() : NULL;
     *sink = made;
     return IW_OK;
 }
@@ -44,10 +46,16 @@ static enum iw_error no_picture(const struct upload_sink *sink, struct context *
     return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", advice);
 }
 
-/*
- * Collects the first bytes until the format is known; then the check for its end continues
- * with all bytes.
- */
+/* Looks for the header, and for the end of the picture. */
+static enum iw_error look(struct upload_sink *sink, struct context *context, const void *bytes, size_t size)
+{
+    cutoff_add(&sink->cutoff, bytes, size);
+    if (!header_add(&sink->header, bytes, size))
+        return IW_OK;
+    return header_check(context, &sink->header, sink->limits.type, sink->limits.image_memory_bytes);
+}
+
+/* Collects the first bytes until the format is known; then all bytes are looked at. */
 static enum iw_error first_look(struct upload_sink *sink, struct context *context, const void *bytes,
                                 size_t size)
 {
@@ -56,24 +64,23 @@ static enum iw_error first_look(struct upload_sink *sink, struct context *contex
     bool was_known = sink->cutoff.format != FORMAT_NONE;
     memcpy(sink->first + sink->first_count, bytes, count);
     sink->first_count += count;
-    if (was_known) {
-        cutoff_add(&sink->cutoff, bytes, size);
-        return IW_OK;
-    }
-    sink->cutoff.format = sniff_format(sink->first, sink->first_count);
-    cutoff_add(&sink->cutoff, sink->first, sink->first_count);
-    cutoff_add(&sink->cutoff, (const unsigned char *)bytes + count, size - count);
-    bool is_decided = sink->first_count == sizeof sink->first;
-    return sink->cutoff.format == FORMAT_NONE && is_decided ? no_picture(sink, context) : IW_OK;
+    if (was_known)
+        return look(sink, context, bytes, size);
+    enum format format = sniff_format(sink->first, sink->first_count);
+    if (format == FORMAT_NONE)
+        return sink->first_count == sizeof sink->first ? no_picture(sink, context) : IW_OK;
+    sink->cutoff.format = sink->header.form.format = format;
+    enum iw_error error = look(sink, context, sink->first, sink->first_count);
+    return error == IW_OK ? look(sink, context, (const unsigned char *)bytes + count, size - count) : error;
 }
 
 enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,
                               size_t size)
 {
-    if ((int64_t)size > sink->max_bytes - sink->size_bytes)
+    if ((int64_t)size > sink->limits.max_bytes - sink->size_bytes)
         return context_fail(context, IW_PAYLOAD_TOO_LARGE,
                             "The file has at least %lld bytes; at most %lld are allowed.",
-                            (long long)(sink->size_bytes + (int64_t)size), (long long)sink->max_bytes);
+                            (long long)(sink->size_bytes + (int64_t)size), (long long)sink->limits.max_bytes);
     enum iw_error error = first_look(sink, context, bytes, size);
     if (error != IW_OK)
         return error;

@@ -1,7 +1,7 @@
 /*
  * Writes an incoming image to the store, piece by piece: limits its size, identifies its
- * format by the first bytes, hashes it. Reports errors as early as possible. Used for uploads
- * and for fetched sources. Knows no HTTP and no database.
+ * format by the first bytes and its size by the header, hashes it. Reports errors as early as possible. Used
+ * for uploads and for fetched sources. Knows no HTTP and no database.
  */
 #ifndef SERVICE_UPLOAD_SINK_H
 #define SERVICE_UPLOAD_SINK_H
@@ -10,6 +10,7 @@
 
 #include <imgward/context.h>
 
+#include "model/picture.h"
 #include "service/sniff.h"
 #include "service/storage.h"
 
@@ -23,18 +24,25 @@ struct upload_sink_facts {
     uint8_t md5[16]; /* zeros unless requested */
 };
 
+struct upload_limits {
+    int64_t max_bytes;
+    bool with_md5;              /* also compute MD5, for Content-MD5 */
+    enum order_type type;       /* whose work needs memory */
+    int64_t image_memory_bytes; /* of an image process; 0: no limit */
+};
+
 /*
- * Begins an upload to a key. with_md5 also computes MD5, for Content-MD5. On success the caller must
- * call upload_sink_commit or upload_sink_abandon. Errors as for storage_put_begin.
+ * Begins an upload to a key. On success the caller must call upload_sink_commit or upload_sink_abandon.
+ * Errors as for storage_put_begin.
  */
 enum iw_error upload_sink_begin(struct storage *storage, struct context *context,
-                                const struct storage_key *key, int64_t max_bytes, bool with_md5,
+                                const struct storage_key *key, const struct upload_limits *limits,
                                 struct upload_sink **sink) IW_MUST_USE;
 
 /*
  * Adds bytes. PAYLOAD_TOO_LARGE over the limit, UNSUPPORTED_MEDIA_TYPE when the first bytes
- * are not JPEG, PNG or WebP, or errors of storage_put_add. After an error call only
- * upload_sink_abandon.
+ * are not JPEG, PNG or WebP, IMAGE_TOO_LARGE when the header says so, or errors of storage_put_add. After an
+ * error call only upload_sink_abandon.
  */
 enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,
                               size_t size) IW_MUST_USE;

@@ -175,8 +175,11 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                               .order_id = task->job.order_id,
                                               .number = task->job.position,
                                               .version = storage_version_new()};
-    enum iw_error error = upload_sink_begin(worker->storage, &task->context, &task->transfer.key,
-                                            config->store_upload_max_bytes, false, &task->transfer.sink);
+    const struct upload_limits limits = {.max_bytes = config->store_upload_max_bytes,
+                                         .type = task->job.order_type,
+                                         .image_memory_bytes = config->image_memory_max_bytes};
+    enum iw_error error = upload_sink_begin(worker->storage, &task->context, &task->transfer.key, &limits,
+                                            &task->transfer.sink);
     return transfer_send(worker, task, error, &request);
 }
 
@@ -188,6 +191,7 @@ static struct outcome *sink_trouble(struct task *task)
         enum iw_error to;
     } codes[] = {{IW_UNSUPPORTED_MEDIA_TYPE, IW_IMAGE_FORMAT_UNSUPPORTED},
                  {IW_PAYLOAD_TOO_LARGE, IW_SOURCE_TOO_LARGE},
+                 {IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_LARGE},
                  {IW_IMAGE_CORRUPT, IW_IMAGE_CORRUPT}};
     const char *sentence = task->context.sentence;
     const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";

@@ -5,16 +5,42 @@ from PIL import PngImagePlugin
 import bombs
 import marks
 import pictures
+from places import Places
 
 
 @pytest.fixture(scope="module")
 def outcome(client):
     """One order with all of them and a valid file; the error code of each file."""
-    made = bombs.bombs()
+    made = {name: row for name, row in bombs.bombs().items() if row[1] != bombs.REFUSED}
     files = [(name, data) for name, (data, _) in made.items()] + [("good.jpg", pictures.jpeg(96, 80))]
     order = client.order_whole(files, 240)
     failed = {file["fileName"]: file["error"] and file["error"]["code"] for file in order["files"]}
     return made, order, failed
+
+
+def refused():
+    return {name: data for name, (data, code) in bombs.bombs().items() if code == bombs.REFUSED}
+
+
+def test_uploads_that_no_memory_holds_are_refused_by_their_header(client):
+    files = refused()
+    created = client.create(list(files))
+    for file, (name, data) in zip(created.data["files"], files.items()):
+        answer = client.upload(file["uploadUrl"], data)
+        assert answer.status == 413 and answer.json["code"] == bombs.REFUSED, (name, answer)
+        assert answer.json["message"].startswith(f"{name}: The image is "), answer
+
+
+def test_by_url_they_fail_alone(client):
+    """They take the same way as uploads, and the sealed process refuses what has no header."""
+    places, files = Places(), refused()
+    places.gives = {f"/{number}": data for number, data in enumerate(files.values())} | {"/good": pictures.jpeg(96, 80)}
+    created = client.create([{"fileName": name, "imageUrl": places.url(f"/{number}")} for number, name in enumerate(files)]
+                            + [{"fileName": "good.jpg", "imageUrl": places.url("/good")}], kind="anti-ai/with-urls")
+    order = client.wait(created.data["orderId"])
+    places.close()
+    codes = {file["fileName"]: file["error"] and file["error"]["code"] for file in order["files"]}
+    assert codes == dict.fromkeys(files, "IMAGE_TOO_LARGE") | {"good.jpg": None}
 
 
 def test_each_fails_alone_or_is_processed(outcome):

@@ -10,7 +10,7 @@ static const struct codec_limits partial = {.pixels_max = 1 << 18,
                                             .side_max_px = 2048,
                                             .side_min_px = 1,
                                             .memory_max_bytes = (uint64_t)64 << 20,
-                                            .is_read_only = true,
+                                            .engine.is_read_only = true,
                                             .is_partial_allowed = true};
 
 /* Our encoder's output must decode to the same shape; otherwise abort. */

@@ -555,8 +555,8 @@ static void test_limits(void)
         {{.side_max_px = 96}, IW_IMAGE_TOO_LARGE, "97", "96"},
         {{.side_min_px = 72}, IW_IMAGE_TOO_SMALL, "71", "72"},
         {{.memory_max_bytes = 1000}, IW_IMAGE_TOO_LARGE, "MiB", "MiB"},
-        {{.memory_max_bytes = 4 << 20, .engine_bytes_px = 1024}, IW_IMAGE_TOO_LARGE, "6 MiB", "4 MiB"},
-        {{.memory_max_bytes = 4 << 20, .engine_bytes_column = 60 << 10}, IW_IMAGE_TOO_LARGE, "MiB", "4 MiB"},
+        {{.memory_max_bytes = 4 << 20, .engine.bytes_px = 1024}, IW_IMAGE_TOO_LARGE, "6 MiB", "4 MiB"},
+        {{.memory_max_bytes = 4 << 20, .engine.bytes_column = 60 << 10}, IW_IMAGE_TOO_LARGE, "MiB", "4 MiB"},
         {{.pixels_max = 6887, .side_max_px = 97, .side_min_px = 71, .memory_max_bytes = 1 << 20},
          IW_OK,
          "",
@@ -582,7 +582,7 @@ static void test_column_limit(void)
         {"tall", FORMAT_PNG, 8, 2000, 3, false, .depth_bits = 8},
         {"wide", FORMAT_PNG, 2000, 8, 3, false, .depth_bits = 8},
     };
-    const struct codec_limits limits = {.memory_max_bytes = 4 << 20, .engine_bytes_column = 60 << 10};
+    const struct codec_limits limits = {.memory_max_bytes = 4 << 20, .engine.bytes_column = 60 << 10};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct codec_bytes file = make_picture(&specs[i]);
         CU_ASSERT_EQUAL(decode_error(file.data, file.size, &limits), i == 0 ? IW_OK : IW_IMAGE_TOO_LARGE);

@@ -18,7 +18,7 @@
 
 static struct context context;
 static const struct codec_limits no_limits;
-static const struct codec_limits read_only = {.is_read_only = true};
+static const struct codec_limits read_only = {.engine.is_read_only = true};
 
 static const struct made_spec jpeg = {"JPEG", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
 static const struct made_spec progressive = {

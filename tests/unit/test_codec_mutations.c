@@ -40,7 +40,7 @@ static const struct codec_limits partial = {.pixels_max = 1 << 20,
                                             .side_max_px = 4096,
                                             .side_min_px = 1,
                                             .memory_max_bytes = (uint64_t)64 << 20,
-                                            .is_read_only = true,
+                                            .engine.is_read_only = true,
                                             .is_partial_allowed = true};
 
 /* An extraction takes each picture that a delivery takes. */

@@ -10,8 +10,8 @@
 #include "runner.h"
 
 static struct context context;
-static const struct codec_limits strict = {.is_read_only = true};
-static const struct codec_limits partial = {.is_read_only = true, .is_partial_allowed = true};
+static const struct codec_limits strict = {.engine.is_read_only = true};
+static const struct codec_limits partial = {.engine.is_read_only = true, .is_partial_allowed = true};
 
 enum { width_px = 96, height_px = 160 };
 

@@ -4,10 +4,13 @@
  */
 #include "service/cutoff.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 #include "picture_maker.h"
 #include "runner.h"
+#include "service/header.h"
 
 static struct context context;
 static const struct codec_limits no_limits;
@@ -48,6 +51,15 @@ static const struct made_spec kinds[] = {
      .height_px = 30,
      .channels = 4,
      .quality = 80,
+     .has_metadata = true},
+    {.name = "JPEG progressive",
+     .format = FORMAT_JPEG,
+     .width_px = 400,
+     .height_px = 304,
+     .channels = 3,
+     .sampling = 22,
+     .quality = 90,
+     .is_progressive = true,
      .has_metadata = true},
     {.name = "JPEG",
      .format = FORMAT_JPEG,
@@ -107,6 +119,80 @@ static void pieces_of_any_size_say_the_same(void)
     }
 }
 
+/* The header that arrives in pieces gives the memory that the codec estimates, or less. */
+static void the_header_in_pieces_is_that_of_the_codec(void)
+{
+    static const size_t pieces[] = {1, 3, 8, 100, 1 << 20};
+    static const struct picture_engine engine = {.bytes_px = 3, .bytes_column = 9};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct codec_bytes file = make_picture(&kinds[i]);
+        struct codec_header wanted;
+        context_init(&context, context.arena, NULL);
+        CU_ASSERT_EQUAL_FATAL(codec_probe(&context, file.data, file.size, &no_limits, &wanted), IW_OK);
+        for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++) {
+            struct header header = {.form.format = sniff_format(file.data, file.size)};
+            unsigned found = 0;
+            for (size_t at = 0; at < file.size; at += pieces[k])
+                found += header_add(&header, file.data + at,
+                                    file.size - at < pieces[k] ? file.size - at : pieces[k]);
+            const struct picture_load load = picture_load(&header.form);
+            CU_ASSERT_EQUAL(found, 1);
+            CU_ASSERT(header.form.width_px == wanted.width_px && header.form.height_px == wanted.height_px);
+            CU_ASSERT_EQUAL(header.form.channels, wanted.channels);
+            /* The codec rounds the coefficients up to whole blocks. */
+            CU_ASSERT(load.decode_bytes <= wanted.decode_memory_bytes);
+            CU_ASSERT(load.decode_bytes > wanted.decode_memory_bytes / 10 * 9);
+            CU_ASSERT(picture_work_bytes(&load, &engine) > load.pixel_bytes);
+        }
+        codec_bytes_free(&file);
+    }
+}
+
+/* Neither a header that is cut off nor one that is odd says anything. */
+static void a_header_that_is_none_says_nothing(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        enum format format;
+    } rows[] = {
+        {"\x89PNG\r\n\x1a\n\0\0\0\x0dIDAT12345678\x10\6\0\0\0", 29, FORMAT_PNG},
+        {"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678\x10\7\0\0\0", 29, FORMAT_PNG},
+        {"\xff\xd8\xff\xe0\0\1\xff\xc0\0\x11\x08\0\1\0\1\3\1\x11\0\1\x11\0\1\x11\0", 25, FORMAT_JPEG},
+        {"\xff\xd8\xff\xc0\0\x11\x08\0\1\0\1\xff\1\x11\0\1\x11\0\1\x11\0", 21, FORMAT_JPEG},
+        {"\xff\xd8\xff\xda\0\2\xff\xc0\0\x11\x08\0\1\0\1\3\1\x11\0\1\x11\0\1\x11\0", 25, FORMAT_JPEG},
+        {"RIFF\0\0\0\0WEBPANMF\0\0\0\0VP8 \0\0\0\0\0\0\0\0\0\0\0\0\0\0", 42, FORMAT_WEBP},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct header header = {.form.format = rows[i].format};
+        CU_ASSERT_FALSE(header_add(&header, rows[i].bytes, rows[i].size));
+    }
+}
+
+/* What fits, what does not, and that the size of the sentence fits. */
+static void the_size_that_a_sentence_names_fits(void)
+{
+    unsigned width = 0, height = 0;
+    const struct picture_form form = {FORMAT_PNG, 6000, 4000, 3, 16, false, false, 0};
+    const struct picture_load load = picture_load(&form);
+    const struct picture_engine *engine = picture_engine(ORDER_ANTI_AI);
+    const uint64_t most = picture_allowed_bytes((uint64_t)256 << 20);
+    context_init(&context, context.arena, NULL);
+    CU_ASSERT_EQUAL(picture_check_memory(&context, &load, engine, most), IW_IMAGE_TOO_LARGE);
+    const char *advice = strstr(context.sentence, "Scale it to ");
+    CU_ASSERT_FATAL(advice != NULL &&
+                    sscanf(advice, "Scale it to %u x %u px or less.", &width, &height) == 2);
+    const struct picture_form small_form = {FORMAT_PNG, width, height, 3, 16, false, false, 0};
+    const struct picture_load small = picture_load(&small_form);
+    context_init(&context, context.arena, NULL);
+    CU_ASSERT_EQUAL(picture_check_memory(&context, &small, engine, most), IW_OK);
+    CU_ASSERT(width > 3500 && picture_check_memory(&context, &load, engine, 0) == IW_OK);
+    /* doc/operating.md, "What a host needs", has such figures. */
+    CU_ASSERT_EQUAL(picture_megapixels(ORDER_ANTI_AI, picture_allowed_bytes((uint64_t)384 << 20)), 39);
+    CU_ASSERT_EQUAL(picture_megapixels(ORDER_WATERMARK_EMBED, picture_allowed_bytes((uint64_t)384 << 20)),
+                    88);
+}
+
 /* The decoder checks invalid lengths. */
 static void a_structure_that_is_none_is_not_called_cut(void)
 {
@@ -134,6 +220,9 @@ int main(void)
         {"a truncated file is refused by the decoder", a_truncated_file_is_refused_by_the_decoder},
         {"pieces of any size say the same", pieces_of_any_size_say_the_same},
         {"a structure that is none is not called cut", a_structure_that_is_none_is_not_called_cut},
+        {"the header in pieces is that of the codec", the_header_in_pieces_is_that_of_the_codec},
+        {"a header that is none says nothing", a_header_that_is_none_says_nothing},
+        {"the size that a sentence names fits", the_size_that_a_sentence_names_fits},
         CU_TEST_INFO_NULL,
     };
     context_init(&context, arena_new(0), NULL);

@@ -723,7 +723,8 @@ static void test_intake_takes_pictures_alone(void)
     test_begin();
     struct storage *storage = store_of();
     size_t size = sizeof png_start - 1;
-    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, (int64_t)size, true, &sink), IW_OK);
+    const struct upload_limits limits = {.max_bytes = (int64_t)size, .with_md5 = true};
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, &limits, &sink), IW_OK);
     for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, false, &facts), IW_OK);
@@ -742,8 +743,9 @@ static enum iw_error upload_sink_all(struct storage *storage, const void *bytes,
 {
     struct upload_sink *sink;
     struct upload_sink_facts facts;
+    const struct upload_limits limits = {.max_bytes = max_bytes};
     context_fresh();
-    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, max_bytes, false, &sink), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, &limits, &sink), IW_OK);
     enum iw_error error = upload_sink_add(sink, &context, bytes, size);
     if (error == IW_OK)
         error = upload_sink_finish(sink, &context, false, &facts);
