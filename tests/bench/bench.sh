@@ -3,7 +3,7 @@
 set -uo pipefail
 
 root=$IMGWARD_ROOT
-parts=(api watermark protect images load lists)
+parts=(api watermark protect images load lists host)
 
 # Runs a part's program, NAME.sh or NAME.py; an unknown part is an error.
 bench_run() {
