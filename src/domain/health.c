@@ -43,7 +43,8 @@ struct health health_check(struct domain *domain)
     struct health health = {0};
     health.database_cause = cause_of(domain, provision_ping(&domain->store));
     bool has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
-    health.redis_cause = cause_of(domain, has_redis ? IW_OK : IW_SERVICE_UNAVAILABLE);
+    health.redis_cause = has_redis ? NULL : arena_text(domain->context->arena, redis_cause(domain->redis));
+    context_clear(domain->context);
     if (domain_is_direct(domain)) {
         health.store_cause = object_store_cause(domain);
     } else {
@@ -65,12 +66,12 @@ const char *health_text(struct arena *arena, const struct health *health)
         return "Database, Redis and file store answer";
     text_init(&text, arena);
     if (!health->has_database)
-        text_printf(&text, "No database (%s): requests are answered with 503. ", health->database_cause);
+        text_printf(&text, "No database (%s): requests are answered with 503; ", health->database_cause);
     if (!health->has_redis)
-        text_printf(&text, "No Redis (%s): requests are not limited. ", health->redis_cause);
+        text_printf(&text, "No Redis (%s): requests are not limited; ", health->redis_cause);
     if (!health->has_store)
-        text_printf(&text, "No file store (%s): uploads are answered with 503. ", health->store_cause);
-    return text.data;
+        text_printf(&text, "No file store (%s): uploads are answered with 503; ", health->store_cause);
+    return arena_text_n(arena, text.data, text.length - 2);
 }
 
 /* The rows of a source, as counts by state. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "http/child.h"
 
@@ -27,6 +28,7 @@ static _Noreturn void probe_run(const struct probe *probe, const struct config *
     context_init(&context, arena_new(0), NULL);
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
+    log_level_set(LOG_ERROR); /* the line says it; the log would repeat it every ten seconds */
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
     snprintf(probe->line, line_size, "%s", child_status(&context, config));

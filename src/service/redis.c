@@ -25,6 +25,7 @@ struct redis {
     char *password;
     redisContext *connection; /* NULL when not connected */
     int64_t away_until_ms;    /* monotonic */
+    char cause[128];          /* of the last failure; "": none */
     bool is_reply_owed;
 };
 
@@ -56,11 +57,17 @@ void redis_free(struct redis *redis)
     free(redis);
 }
 
+const char *redis_cause(const struct redis *redis)
+{
+    return redis->cause;
+}
+
 /* Closes the connection and starts the back-off.  cause may be NULL: then the driver's. */
 static void redis_give_up(struct redis *redis, struct context *context, const char *reason, const char *cause)
 {
     if (cause == NULL)
         cause = redis->connection != NULL ? redis->connection->errstr : "";
+    snprintf(redis->cause, sizeof redis->cause, "%s", cause);
     log_event(LOG_WARN, context, "redis_away", LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
     redis_close(redis);
     redis->away_until_ms = clock_monotonic_ms() + redis->config->redis_retry_ms;

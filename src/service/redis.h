@@ -36,6 +36,9 @@ struct redis_reply {
 /* Does not connect yet. Borrows config; copies password, which may be "". */
 struct redis *redis_new(const struct config *config, const char *password);
 
+/* Why Redis was last found to be away; "": it never was.  Valid until the next call. */
+const char *redis_cause(const struct redis *redis);
+
 /* The address that one of the Sentinels, from 0, has for the master; NULL when it does not answer. */
 unsigned redis_sentinel_count(const struct redis *redis);
 const char *redis_sentinel_master(struct redis *redis, struct context *context, unsigned number);

@@ -243,9 +243,10 @@ def test_a_pool_is_ready_without_its_servers_and_says_which_are_away(stack, chan
     with Program(stack, name, config) as pool:
         pool.waits_for("^READY=1$")
         status = pool.waits_for("^STATUS=")
-        assert re.search(r"No database \(2002 .*\): requests are answered with 503\. ", status), status
-        assert re.search(r"No Redis \(.+\): requests are not limited\. ", status), status
-        assert f"No file store ({tmp_path}/no-store: No such file or directory): uploads are answered with 503." in status
+        assert re.search(r"No database \(2002 .*\): requests are answered with 503; ", status), status
+        assert re.search(r"No Redis \(No such file or directory\): requests are not limited; ", status), status
+        assert f"No file store ({tmp_path}/no-store: No such file or directory): uploads are answered with 503" in status
+        assert "redis_away" not in pool.text(), "not in the log every ten seconds"
     config = changed(**{section: {"socket": tmp_path / "pool.sock", "pid_file": tmp_path / "pool.pid"}})
     with Program(stack, name, config) as pool:
         assert pool.waits_for("^STATUS=") == "STATUS=Database, Redis and file store answer"
