@@ -29,7 +29,8 @@ enum {
     transparency_bytes_max = 256,
     stream_sum_bytes = 4, /* Adler-32, the end of the compressed stream (RFC 1950, 2.2) */
     compression_level = 5,
-    deflate_buffer_bytes = 256 * 1024
+    deflate_buffer_bytes = 256 * 1024,
+    smallest_most_px = 4 * 1000 * 1000 /* the smallest file costs 0.13 s a megapixel */
 };
 
 #define TAG_IHDR KEEP_TAG('I', 'H', 'D', 'R')
@@ -226,6 +227,17 @@ static bool is_animated(const struct png_layout *layout)
 {
     return layout->has_animation &&
            (layout->frame_count > 1 || (layout->frame_count == 1 && layout->has_frame_data));
+}
+
+/* A palette of greys is a grey picture: its result has no colours, and a third of the samples. */
+static bool is_color(const struct png_layout *layout)
+{
+    if (!has_palette_type(layout))
+        return (layout->color_type & PNG_COLOR_MASK_COLOR) != 0;
+    for (uint32_t i = 0; i < layout->palette_bytes; i += 3)
+        if (layout->palette[i] != layout->palette[i + 1] || layout->palette[i] != layout->palette[i + 2])
+            return true;
+    return false;
 }
 
 /* Record a chunk. An unknown critical chunk changes the meaning of the pixels. */
@@ -492,12 +504,11 @@ static enum iw_error codec_png_probe(struct context *context, const unsigned cha
     enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error != IW_OK)
         return error;
-    bool is_color = (layout.color_type & PNG_COLOR_MASK_COLOR) != 0;
     bool has_alpha = (layout.color_type & PNG_COLOR_MASK_ALPHA) != 0 || layout.transparency != NULL;
     header->format = FORMAT_PNG;
     header->width_px = layout.width_px;
     header->height_px = layout.height_px;
-    header->channels = (is_color ? 3U : 1U) + has_alpha;
+    header->channels = (is_color(&layout) ? 3U : 1U) + has_alpha;
     header->depth_bits = layout.depth_bits == 16 ? 16 : 8;
     header->is_lossy = false;
     header->is_animated = is_animated(&layout);
@@ -522,12 +533,15 @@ static void source_take(png_structp png, png_bytep bytes, size_t size)
     }
 }
 
-static void png_expand(png_structp png, png_infop info)
+static void png_expand(png_structp png, png_infop info, bool is_grey)
 {
     unsigned color_type = png_get_color_type(png, info);
     unsigned depth_bits = png_get_bit_depth(png, info);
     if (color_type == PNG_COLOR_TYPE_PALETTE)
         png_set_palette_to_rgb(png);
+    if (color_type == PNG_COLOR_TYPE_PALETTE && is_grey)
+        png_set_rgb_to_gray_fixed(png, PNG_ERROR_ACTION_NONE, PNG_RGB_TO_GRAY_DEFAULT,
+                                  PNG_RGB_TO_GRAY_DEFAULT);
     if (color_type == PNG_COLOR_TYPE_GRAY && depth_bits < 8)
         png_set_expand_gray_1_2_4_to_8(png);
     if (png_get_valid(png, info, PNG_INFO_tRNS))
@@ -547,7 +561,7 @@ static void png_step_decode(struct png_job *job)
     /* Some writers declare a smaller window than they use. */
     png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
     png_read_info(png, job->info);
-    png_expand(png, job->info);
+    png_expand(png, job->info, !image_has_color(image));
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, job->info);
     if (png_get_rowbytes(png, job->info) != image->stride_bytes)
@@ -672,6 +686,10 @@ static void shape_choose(struct png_job *job, struct palette *palette)
         palette_order(palette);
         job->palette = palette;
         job->depth_bits = palette->count <= 2 ? 1 : palette->count <= 4 ? 2 : palette->count <= 16 ? 4 : 8;
+        if (job->depth_bits > keep->depth_bits)
+            context_note(job->context, "PALETTE_EXPANDED",
+                         "The image had at most %u colours; the result has %u, so the file is larger.",
+                         1U << keep->depth_bits, palette->count);
     }
     if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
         return;
@@ -725,6 +743,13 @@ static void png_step_encode(struct png_job *job)
     png_set_write_fn(png, job, png_append, destination_flush);
     png_set_user_limits(png, image->width_px, image->height_px);
     png_set_compression_level(png, compression_level);
+    /* Measured on drawings: a small change of flat colours takes a fifth less. */
+    if (job->keep->color_count != 0) {
+        png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+        png_set_compression_strategy(png, Z_FILTERED);
+        if ((uint64_t)image->width_px * image->height_px <= smallest_most_px)
+            png_set_compression_level(png, Z_BEST_COMPRESSION);
+    }
     png_set_compression_buffer_size(png, deflate_buffer_bytes);
     png_set_IHDR(png, job->info, image->width_px, image->height_px, (int)job->depth_bits,
                  job->palette != NULL ? PNG_COLOR_TYPE_PALETTE : color_types[image->channels],

@@ -34,7 +34,8 @@ struct name_request {
  * ("photo.JPEG"). Duplicates get " (2)" and so on before the extension. Long names are cut
  * before the suffix, between two grapheme clusters.
  *
- * A leading dash or dot is kept: all three systems allow it, and clients compare names with
+ * A name keeps the normal form that the client sent (NFC or NFD), because clients compare the bytes of names
+ * with their list. A leading dash or dot is kept: all three systems allow it, and clients compare names with
  * their list. The result depends only on the list, and names from this function do not change
  * when they pass through it again.
  */

@@ -677,6 +677,56 @@ static void test_png_palette(void)
     }
 }
 
+/* A palette of greys is a grey picture, with its alpha. */
+static void test_png_palette_of_greys(void)
+{
+    for (int is_clear = 0; is_clear <= 1; is_clear++) {
+        struct codec_bytes file = make_picture(&colored), again;
+        struct codec_picture picture;
+        size_t at = png_at(&file, "PLTE"), count = (png_bytes(&file, at) - 12) / 3;
+        for (size_t i = 0; i < count * 3; i++)
+            file.data[at + 8 + i] = (unsigned char)(i / 3 * 13);
+        png_seal(&file, at);
+        if (is_clear)
+            png_insert(&file, png_at(&file, "IDAT"), "tRNS", "\x80", 1);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        CU_ASSERT_EQUAL(picture.image.channels, is_clear ? 2 : 1);
+        const unsigned char *samples = picture.image.pixels;
+        for (size_t i = 0; i < picture.image.height_px * picture.image.stride_bytes;
+             i += picture.image.channels)
+            CU_ASSERT_EQUAL(samples[i] % 13, 0);
+        CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+        CU_ASSERT_EQUAL(again.data[25], 3);
+        codec_picture_free(&picture);
+        codec_bytes_free(&again);
+        codec_bytes_free(&file);
+    }
+}
+
+/* A small change of a page of few colours is written without a prediction, which takes less. */
+static void test_png_growth(void)
+{
+    static const struct made_spec page = {"page", FORMAT_PNG, 400, 300, 1, false, .depth_bits = 8};
+    struct codec_bytes file = make_picture(&page), small, large;
+    struct codec_picture picture;
+    unsigned state = 1;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    unsigned char *samples = picture.image.pixels;
+    for (size_t i = 0; i < picture.image.height_px * picture.image.stride_bytes; i++) {
+        state = state * 1103515245 + 12345;
+        samples[i] = (unsigned char)(((i % 400 / 10 + i / 4000) % 9 == 0 ? 2 : 255) - (state >> 16) % 3);
+    }
+    picture.keep->color_count = 2;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &small), IW_OK);
+    picture.keep->color_count = 0;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &large), IW_OK);
+    CU_ASSERT(small.size < large.size * 9 / 10);
+    codec_picture_free(&picture);
+    codec_bytes_free(&small);
+    codec_bytes_free(&large);
+    codec_bytes_free(&file);
+}
+
 static void test_png_palette_expanded(void)
 {
     struct codec_bytes file = make_picture(&colored), again;
@@ -1044,6 +1094,8 @@ int main(void)
         {"PNG: kinds refused", test_png_kinds},
         {"PNG: animations", test_png_animation},
         {"PNG: a palette that fits", test_png_palette},
+        {"PNG: a palette of greys", test_png_palette_of_greys},
+        {"PNG: few colours grow little", test_png_growth},
         {"PNG: a palette that does not", test_png_palette_expanded},
         {"PNG: grey that does not fit", test_png_grey_expanded},
         {"WebP: the container is wrong", test_webp_container},

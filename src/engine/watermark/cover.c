@@ -11,8 +11,8 @@ enum {
 };
 
 /*
- * Standard deviations of the correlation in a window. The window's size is such that a mark all over the
- * picture has 6 there; a window without it exceeds 3 with a probability of 0.001.
+ * Standard deviations of the correlation in a window. Its size gives 6 for a mark all over the picture. A
+ * window without the mark exceeds 3 with a probability of 0.001.
  */
 static const double inside_wanted = 6.0;
 static const double inside_least = 3.0;
