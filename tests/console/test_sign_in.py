@@ -2,12 +2,16 @@
 import hashlib
 import http.cookies
 import json
+import os
+import re
 import threading
 import time
 
 import pytest
 
 from browser import COOKIE, PASSWORD, Browser, address_new, totp
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def test_without_a_session_the_page_learns_how_to_sign_up(browser):
@@ -127,6 +131,46 @@ def test_a_token_that_the_client_brings_is_never_taken_over(stack, owner, other)
     assert victim.get("/session").data["user"]["email"] == owner.email
     victim.cookies[COOKIE] = "A" * 43
     assert victim.get("/session").data["user"] is None
+
+
+# ---- bodies before a session ----
+
+OPEN = ["/session", "/session/second-factor", "/sign-up", "/email/verify", "/password/forgot", "/password/reset", "/invitations/inspect",
+        "/invitations/accept"]
+
+
+def test_the_routes_without_a_session_are_known():
+    text = open(os.path.join(ROOT, "src", "console", "session.c"), encoding="utf-8").read()
+    assert sorted(re.findall(r'\{METHOD_POST, "/api([^"]*)", \w+, ROUTE_OPEN\}', text)) == sorted(OPEN)
+
+
+@pytest.mark.parametrize("path", OPEN)
+def test_a_body_before_sign_in_is_small(stack, path):
+    """Refused by its length. The pool's own limit stands behind another web server, too (test_http.c)."""
+    answer = Browser(stack).request("POST", path, {"z": [0] * 9000})
+    assert answer.status == 413 and answer.code == "PAYLOAD_TOO_LARGE" and "16384" in answer.json["message"], answer
+    assert Browser(stack).post(path, {"z": "x" * 16000}).status == 400
+
+
+def test_large_bodies_before_sign_in_make_nobody_wait(stack, owner):
+    """Before the limit, 24 connections with bodies of 240 kB let a signed-in user wait for seconds."""
+    end, waits = time.monotonic() + 3, []
+    body = {"z": [0] * 80000}
+
+    def flood():
+        while time.monotonic() < end:
+            Browser(stack).post("/session", body)
+    threads = [threading.Thread(target=flood) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        assert owner.get("/user/sessions").status in (200, 429)
+        waits.append(time.monotonic() - begin)
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert sorted(waits)[len(waits) // 2] < 0.5, waits
 
 
 # ---- brute force ----

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/edge.h"
 #include "http/failure.h"
 #include "http/response.h"
 #include "http/serve.h"
@@ -100,6 +101,7 @@ static const struct route second[] = {
     {.pattern = NULL},
 };
 static const struct route *const tables[] = {first, second, NULL};
+static const struct edge *edge; /* NULL: the API's rules */
 
 /* Serves one request; headers are "NAME=value" parameters, terminated by NULL. */
 static const char *ask(const char *method, const char *uri, const char *parameter)
@@ -110,8 +112,11 @@ static const char *ask(const char *method, const char *uri, const char *paramete
     body_at = 0;
     char *parameters[] = {arena_printf(arena, "REQUEST_METHOD=%s", method),
                           arena_printf(arena, "REQUEST_URI=%s", uri), arena_text(arena, parameter), NULL};
-    request = (struct request){
-        .context = &context, .arena = arena, .config = &config, .wire = {memory_read, memory_write, NULL}};
+    request = (struct request){.context = &context,
+                               .arena = arena,
+                               .config = &config,
+                               .edge = edge,
+                               .wire = {memory_read, memory_write, NULL}};
     char **kept = arena_array(arena, 4, sizeof *kept);
     memcpy(kept, parameters, sizeof parameters);
     request_init(&request, kept);
@@ -257,6 +262,23 @@ static void test_bodies_are_json_objects_of_limited_size(void)
     CU_ASSERT(has(ask("POST", "/o/1", NULL), "Status: 413"));
 }
 
+static void test_a_program_limits_bodies_that_anybody_may_send(void)
+{
+    static const struct edge small = {.prefix = "", .open_body_bytes_max = 100};
+    edge = &small;
+    body = "{\"a\":1}";
+    CU_ASSERT(has(ask("POST", "/o/1", NULL), "{\"data\":1}"));
+    CU_ASSERT(has(ask("POST", "/o/1", "CONTENT_LENGTH=101"), "has 101 bytes; at most 100 are allowed"));
+    CU_ASSERT_EQUAL(body_at, 0); /* refused by its length, unread */
+    char large[200];
+    memset(large, ' ', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    body = large;
+    CU_ASSERT(has(ask("POST", "/o/1", NULL), "Status: 413"));
+    body = "";
+    edge = NULL;
+}
+
 static void test_a_stream_is_whole_or_cut(void)
 {
     const char *answer = ask("GET", "/stream", NULL);
@@ -325,6 +347,7 @@ int main(void)
         {"locked routes need a key", test_locked_routes_need_a_key},
         {"an address has so many unknown keys", test_an_address_has_so_many_unknown_keys},
         {"bodies are json objects of limited size", test_bodies_are_json_objects_of_limited_size},
+        {"a program limits bodies that anybody may send", test_a_program_limits_bodies_that_anybody_may_send},
         {"a stream is whole or cut", test_a_stream_is_whole_or_cut},
         {"queries are read strictly", test_queries_are_read_strictly},
         {"every public code has its status", test_every_public_code_has_its_status},
