@@ -68,7 +68,7 @@ static enum iw_error password_change(struct request *request)
         user_password_check(request->context, "newPassword", password, user->email);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = sign_in_confirm(request->domain, user, "currentPassword", current, &place);
+        error = sign_in_confirm(request->domain, request->session, "currentPassword", current);
     if (error == IW_OK)
         error = user_password_set(request->domain, user, password, &place, &fresh);
     if (error != IW_OK)
@@ -84,15 +84,12 @@ static enum iw_error password_change(struct request *request)
 static enum iw_error password_confirm(struct request *request)
 {
     struct field_scope body;
-    const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     const char *password = view_password(&body, "password");
     error = context_validated(request->context);
-    return error == IW_OK
-               ? sign_in_confirm(request->domain, &request->session->user, "password", password, &place)
-               : error;
+    return error == IW_OK ? sign_in_confirm(request->domain, request->session, "password", password) : error;
 }
 
 static enum iw_error totp_make(struct request *request)

@@ -27,6 +27,15 @@ static const char *network_of(const struct sign_in_work *work, const struct stor
     return throttle_network(store->context->arena, work->place->address);
 }
 
+/* True when the user signed in from this network before. */
+static enum iw_error place_known(const struct store *store, const struct user *user,
+                                 const struct audit_place *place, bool *is_known)
+{
+    struct arena *arena = store->context->arena;
+    return audit_has(store, user->id, "signedIn",
+                     arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
+}
+
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
 static enum iw_error place_notice(const struct sign_in_work *work, const struct store *store)
 {
@@ -34,9 +43,7 @@ static enum iw_error place_notice(const struct sign_in_work *work, const struct 
     const struct user *user = work->user;
     if (user->last_sign_in_ms == 0 || !mail_is_on(work->domain->config))
         return IW_OK;
-    enum iw_error error =
-        audit_has(store, user->id, "signedIn",
-                  arena_printf(store->context->arena, "network\t%s\n", network_of(work, store)), &is_known);
+    enum iw_error error = place_known(store, user, work->place, &is_known);
     if (error != IW_OK || is_known)
         return error;
     const struct mail mail = {.kind = MAIL_NEW_PLACE,
@@ -114,12 +121,16 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     struct user user = {.id = 0};
     struct sign_in_work work = {domain, place, &user, sign_in, NULL};
     sign_in->challenge = NULL;
-    enum iw_error error = throttle_enter(domain, email, place->address);
-    if (error == IW_OK)
-        error = users_find_by_email(&domain->store, email, &user);
+    struct throttle_try attempt = {"", email, place->address, false};
+    enum iw_error error = users_find_by_email(&domain->store, email, &user);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
+    error = place_known(&domain->store, &user, place, &attempt.is_known);
+    if (error == IW_OK)
+        error = throttle_enter(domain, &attempt);
+    if (error != IW_OK)
+        return error;
     bool is_right =
         password_verify(domain->context, domain->config, user.id != 0 ? user.password_hash : NULL, password);
     if (!is_right || user.is_disabled)
@@ -131,8 +142,7 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
         error = verified_transaction(domain, &user, "sign_in", open_run, &work);
     if (is_changed(domain, error))
         return refuse(domain, &user, email, place);
-    return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, email, place->address)
-                                                       : error;
+    return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, &attempt) : error;
 }
 
 /* A wrong code changes nothing. */
@@ -151,26 +161,33 @@ enum iw_error sign_in_code(struct domain *domain, const char *challenge, const c
     struct user user = {.id = 0};
     struct sign_in_work work = {domain, place, &user, sign_in, code};
     sign_in->challenge = NULL;
-    enum iw_error error = token_take(&domain->store, TOKEN_CHALLENGE, challenge, &user);
+    struct throttle_try attempt = {"", NULL, place->address, false};
+    enum iw_error error = token_find(&domain->store, TOKEN_CHALLENGE, challenge, &user);
+    attempt.user_name = user.email;
     if (error == IW_OK)
-        error = throttle_enter(domain, user.email, place->address);
+        error = place_known(&domain->store, &user, place, &attempt.is_known);
+    if (error == IW_OK)
+        error = throttle_enter(domain, &attempt);
+    /* A refused attempt takes none of the challenge's codes. */
+    if (error == IW_OK)
+        error = token_take(&domain->store, TOKEN_CHALLENGE, challenge, &user);
     if (error != IW_OK)
         return error;
     error = verified_transaction(domain, &user, "second_factor", code_run, &work);
     if (is_changed(domain, error))
         return refuse(domain, &user, user.email, place);
-    return error == IW_OK ? throttle_clear(domain, user.email, place->address) : error;
+    return error == IW_OK ? throttle_clear(domain, &attempt) : error;
 }
 
-enum iw_error sign_in_confirm(struct domain *domain, const struct user *user, const char *field,
-                              const char *password, const struct audit_place *place)
+enum iw_error sign_in_confirm(struct domain *domain, const struct session *session, const char *field,
+                              const char *password)
 {
-    enum iw_error error = throttle_enter(domain, user->email, place->address);
+    enum iw_error error = throttle_session_enter(domain, session->id);
     if (error != IW_OK)
         return error;
-    if (!password_verify(domain->context, domain->config, user->password_hash, password)) {
+    if (!password_verify(domain->context, domain->config, session->user.password_hash, password)) {
         context_detail(domain->context, field, "is not your password");
         return context_validated(domain->context);
     }
-    return throttle_clear(domain, user->email, place->address);
+    return throttle_session_clear(domain, session->id);
 }

@@ -29,7 +29,7 @@ enum iw_error sign_in_new(struct domain *domain, const struct user *user, const 
                           struct sign_in *sign_in) IW_MUST_USE;
 
 /* Checks the password of a signed-in user again, before a change.  VALIDATION_FAILED with the field. */
-enum iw_error sign_in_confirm(struct domain *domain, const struct user *user, const char *field,
-                              const char *password, const struct audit_place *place) IW_MUST_USE;
+enum iw_error sign_in_confirm(struct domain *domain, const struct session *session, const char *field,
+                              const char *password) IW_MUST_USE;
 
 #endif

@@ -1,22 +1,47 @@
 /*
- * The throttle of password and code checks, per user and per network address.
+ * Throttle against guessing, and budgets.
  *
- * An attempt counts before the password is checked, so that parallel attempts count, too.  After a few free
- * attempts each further one waits twice as long as the one before, up to minutes.  A success clears the
- * user's count and the attempt of its address.  A day without an attempt clears both.  A user counts by the
- * typed address, so an unknown user has the same answers.  The counts are in the database: they hold on all
- * machines and while Redis is away.
+ * Each attempt is counted before the password or code is checked, in one transaction, so that parallel
+ * attempts cannot exceed the limit.  The first ones are free, then each waits twice as long as the one
+ * before, up to minutes.  A day without an attempt clears a count.  The counts are in the database: they hold
+ * on all machines and while Redis is away.
+ *
+ * An attempt counts three times: by user and network, by network, and by user.  The last count is far higher.
+ * So others can hardly make a user wait, and not at all where the user signed in before.  A user counts by
+ * the typed address, so an unknown user has the same answers.
  */
 #ifndef DOMAIN_THROTTLE_H
 #define DOMAIN_THROTTLE_H
 
 #include "domain/domain.h"
 
-/* Counts an attempt.  SIGN_IN_LIMITED with retry_after_s: the attempt must not be made. */
-enum iw_error throttle_enter(struct domain *domain, const char *user_name, const char *address) IW_MUST_USE;
+/* What is tried, and by whom. */
+struct throttle_try {
+    const char *what; /* a word of its own counts; "": sign-in */
+    const char *user_name;
+    const char *address;
+    bool is_known; /* the user signed in from this network before: the count by user is no obstacle */
+};
 
-/* After a success. */
-enum iw_error throttle_clear(struct domain *domain, const char *user_name, const char *address) IW_MUST_USE;
+/* Counts an attempt.  SIGN_IN_LIMITED with retry_after_s: the attempt must not be made. */
+enum iw_error throttle_enter(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
+
+/* After a success: the counts of the user begin anew, and the network's loses this attempt. */
+enum iw_error throttle_clear(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
+
+/* The same in the caller's transaction, after another proof than a sign-in: a link of a mail. */
+enum iw_error throttle_forgive(const struct store *store, const struct throttle_try *attempt) IW_MUST_USE;
+
+/* A proof of a signed-in user counts by session only: others' attempts never make it wait. */
+enum iw_error throttle_session_enter(struct domain *domain, int64_t session_id) IW_MUST_USE;
+enum iw_error throttle_session_clear(struct domain *domain, int64_t session_id) IW_MUST_USE;
+
+/*
+ * Takes one of most units that a name has in a window, in the caller's transaction.  *wait_s: 0, or the
+ * seconds until the window ends.  The window begins with its first unit and lasts at most a day.
+ */
+enum iw_error throttle_spend(const struct store *store, const char *name, int64_t most, int64_t window_s,
+                             unsigned *wait_s) IW_MUST_USE;
 
 /* The part of an address that counts: the /64 of an IPv6 address, else the whole.  The arena's. */
 const char *throttle_network(struct arena *arena, const char *address);

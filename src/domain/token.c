@@ -44,13 +44,27 @@ enum iw_error token_make(const struct store *store, const struct config *config,
     return tokens_insert(store, &row);
 }
 
-enum iw_error token_check(const struct store *store, enum token_purpose purpose, const char *token)
+/* The user of a token that was found with this result. */
+static enum iw_error user_of(const struct store *store, enum iw_error error, int64_t user_id,
+                             struct user *user)
+{
+    if (error == IW_OK)
+        error = users_find(store, user_id, user);
+    if (error == IW_NOT_FOUND)
+        context_clear(store->context);
+    if (error == IW_NOT_FOUND || (error == IW_OK && user->is_disabled))
+        return context_fail(store->context, IW_TOKEN_INVALID, NULL);
+    return error;
+}
+
+enum iw_error token_find(const struct store *store, enum token_purpose purpose, const char *token,
+                         struct user *user)
 {
     uint8_t digest[32];
-    bool is_valid = false;
+    int64_t user_id = 0;
     token_digest(token, digest);
-    enum iw_error error = tokens_are_valid(store, purpose, digest, clock_now_ms(), &is_valid);
-    return error == IW_OK && !is_valid ? context_fail(store->context, IW_TOKEN_INVALID, NULL) : error;
+    enum iw_error error = tokens_find(store, purpose, digest, clock_now_ms(), &user_id);
+    return user_of(store, error, user_id, user);
 }
 
 enum iw_error token_take(const struct store *store, enum token_purpose purpose, const char *token,
@@ -60,13 +74,7 @@ enum iw_error token_take(const struct store *store, enum token_purpose purpose, 
     int64_t user_id = 0;
     token_digest(token, digest);
     enum iw_error error = tokens_take(store, purpose, digest, clock_now_ms(), &user_id);
-    if (error == IW_OK)
-        error = users_find(store, user_id, user);
-    if (error == IW_NOT_FOUND)
-        context_clear(store->context);
-    if (error == IW_NOT_FOUND || (error == IW_OK && user->is_disabled))
-        return context_fail(store->context, IW_TOKEN_INVALID, NULL);
-    return error;
+    return user_of(store, error, user_id, user);
 }
 
 const char *token_link(struct arena *arena, const struct config *config, const char *page, const char *token)

@@ -19,9 +19,9 @@ void token_digest(const char *token, uint8_t digest[32]);
 enum iw_error token_make(const struct store *store, const struct config *config, int64_t user_id,
                          enum token_purpose purpose, const char **token) IW_MUST_USE;
 
-/* TOKEN_INVALID unless the token has a use left: a cheap check before a costly step. */
-enum iw_error token_check(const struct store *store, enum token_purpose purpose,
-                          const char *token) IW_MUST_USE;
+/* Finds the user of a token that has a use left: a cheap check before a costly step.  TOKEN_INVALID. */
+enum iw_error token_find(const struct store *store, enum token_purpose purpose, const char *token,
+                         struct user *user) IW_MUST_USE;
 
 /* Takes one use of a token and finds its user, who is not disabled.  TOKEN_INVALID. */
 enum iw_error token_take(const struct store *store, enum token_purpose purpose, const char *token,

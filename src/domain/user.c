@@ -68,9 +68,8 @@ bool user_password_check(struct context *context, const char *field, const char 
 static enum iw_error request_count(struct domain *domain, const char *what, const char *email,
                                    const struct audit_place *place)
 {
-    struct arena *arena = domain->context->arena;
-    return throttle_enter(domain, arena_printf(arena, "%s:%s", what, email),
-                          arena_printf(arena, "%s:%s", what, throttle_network(arena, place->address)));
+    const struct throttle_try attempt = {what, email, place->address, false};
+    return throttle_enter(domain, &attempt);
 }
 
 /* ---- sign-up ---- */
@@ -276,6 +275,10 @@ static enum iw_error reset_run(const struct store *store, void *argument)
         error = tokens_delete(store, id, TOKEN_RESET);
     if (error == IW_OK)
         error = tokens_delete(store, id, TOKEN_CHALLENGE);
+    /* Wrong passwords of others do not make the owner of the address wait. */
+    const struct throttle_try attempt = {"", work->user->email, work->place->address, false};
+    if (error == IW_OK)
+        error = throttle_forgive(store, &attempt);
     if (error != IW_OK)
         return error;
     const struct audit_actor actor = audit_actor_of(work->user, work->place);
@@ -289,7 +292,7 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
     struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
     if (!user_password_check(domain->context, "password", password, NULL))
         return context_validated(domain->context);
-    enum iw_error error = token_check(&domain->store, TOKEN_RESET, token);
+    enum iw_error error = token_find(&domain->store, TOKEN_RESET, token, &user);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, password, &work.hash);
     return error == IW_OK ? db_transaction(&domain->store, reset_run, &work) : error;

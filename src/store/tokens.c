@@ -14,19 +14,17 @@ enum iw_error tokens_insert(const struct store *store, const struct tokens_row *
                   values, 6, NULL);
 }
 
-enum iw_error tokens_are_valid(const struct store *store, enum token_purpose purpose,
-                               const uint8_t digest[32], int64_t now_ms, bool *is_valid)
+enum iw_error tokens_find(const struct store *store, enum token_purpose purpose, const uint8_t digest[32],
+                          int64_t now_ms, int64_t *user_id)
 {
-    int64_t count = 0;
     const struct db_value values[] = {db_bytes(digest, 32), db_text(token_purpose_name(purpose)),
                                       db_time(now_ms)};
-    enum iw_error error =
-        query_number(store,
-                     "SELECT COUNT(*) FROM user_tokens WHERE digest = ? AND purpose = ? AND "
-                     "uses_left > 0 AND expires_at > ?",
-                     values, 3, &count);
-    *is_valid = count > 0;
-    return error;
+    *user_id = 0;
+    enum iw_error error = query_number(store,
+                                       "SELECT user_id FROM user_tokens WHERE digest = ? AND purpose = ? AND "
+                                       "uses_left > 0 AND expires_at > ?",
+                                       values, 3, user_id);
+    return error == IW_OK && *user_id == 0 ? IW_NOT_FOUND : error;
 }
 
 enum iw_error tokens_take(const struct store *store, enum token_purpose purpose, const uint8_t digest[32],

@@ -22,9 +22,9 @@ struct tokens_row {
 /* Replaces the user's tokens of this purpose. */
 enum iw_error tokens_insert(const struct store *store, const struct tokens_row *row) IW_MUST_USE;
 
-/* True while the token has a use left. */
-enum iw_error tokens_are_valid(const struct store *store, enum token_purpose purpose,
-                               const uint8_t digest[32], int64_t now_ms, bool *is_valid) IW_MUST_USE;
+/* The user of a token that has a use left.  NOT_FOUND. */
+enum iw_error tokens_find(const struct store *store, enum token_purpose purpose, const uint8_t digest[32],
+                          int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
 /* Takes one use of a token and finds its user.  NOT_FOUND, without an error in the context: it has none left.
  */

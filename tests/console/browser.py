@@ -30,8 +30,8 @@ def address_new():
 class Browser:
     """One browser with its cookies.  path is relative to /console/api."""
 
-    def __init__(self, stack, agent="test browser"):
-        self.stack, self.agent, self.cookies, self.csrf = stack, agent, {}, None
+    def __init__(self, stack, agent="test browser", address="127.0.0.1"):
+        self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address, {}, None
         self.email = self.account = None
 
     def request(self, method, path, body=None, headers=None, csrf=True):
@@ -44,7 +44,8 @@ class Browser:
             sent.setdefault("X-CSRF-Token", self.csrf)
         if self.cookies:
             sent.setdefault("Cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items()))
-        connection = http.client.HTTPSConnection(base.hostname, base.port, context=self.stack.tls, timeout=180)
+        connection = http.client.HTTPSConnection(base.hostname, base.port, context=self.stack.tls, timeout=180,
+                                                 source_address=(self.address, 0))
         try:
             connection.request(method, "/console/api" + path, body=body,
                                headers={name: value for name, value in sent.items() if value is not None})

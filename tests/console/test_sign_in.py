@@ -212,6 +212,51 @@ def test_attempts_from_an_address_are_limited_over_all_users(stack):
     assert statuses[:30] == [401] * 30 and statuses[30] == 429
 
 
+def count_set(stack, name, attempts, seconds):
+    """Writes a count of attempts as src/domain/throttle.c names it."""
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    stack.sql(f"REPLACE INTO sign_in_attempts VALUES (X'{digest}', {attempts}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL {seconds} SECOND)")
+
+
+def test_wrong_passwords_of_others_make_no_user_wait(stack, owner):
+    attacker = Browser(stack, address="127.0.0.2")
+    assert [attacker.sign_in(owner.email, "wrong password").status for _ in range(5)] == [401] * 5
+    assert attacker.sign_in(owner.email, "wrong password").status == 429
+    assert attacker.sign_in(owner.email).status == 429
+    assert Browser(stack).sign_in(owner.email).status == Browser(stack, address="127.0.0.3").sign_in(owner.email).status == 200
+    assert owner.post("/user/totp", {"password": PASSWORD}).status == 200
+    assert owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": PASSWORD + " new"}).status == 200
+
+
+def test_attempts_from_many_networks_make_only_unknown_networks_wait(stack, owner):
+    count_set(stack, f"user:{owner.email}", 200, 300)
+    assert Browser(stack, address="127.0.0.4").sign_in(owner.email).status == 429
+    assert owner.post("/user/totp", {"password": PASSWORD}).status == 200
+    token = stack.ctl("user", "reset", owner.email).strip().partition("token=")[2]
+    unknown = Browser(stack, address="127.0.0.4")
+    assert unknown.post("/password/reset", {"token": token, "password": PASSWORD}).status == 200
+    assert unknown.sign_in(owner.email).status == 200  # a reset clears the count
+    count_set(stack, f"user:{owner.email}", 200, 300)
+    assert Browser(stack).sign_in(owner.email).status == 200  # a network of an earlier sign-in
+
+
+def test_a_session_has_its_own_count_of_wrong_passwords(stack, owner):
+    statuses = [owner.post("/user/totp", {"password": "wrong password"}).status for _ in range(8)]
+    assert statuses[:5] == [400] * 5 and 429 in statuses
+    second = Browser(stack)
+    assert second.sign_in(owner.email).status == 200
+    assert second.post("/user/totp", {"password": PASSWORD}).status == 200
+
+
+def test_a_refused_attempt_writes_no_row(stack):
+    """Otherwise a flood of new addresses would fill the table."""
+    browser = Browser(stack)
+    count_set(stack, "address:127.0.0.1", 40, 300)
+    before = stack.sql("SELECT COUNT(*) FROM sign_in_attempts")
+    assert {browser.sign_in(address_new(), "wrong password").status for _ in range(50)} == {429}
+    assert stack.sql("SELECT COUNT(*) FROM sign_in_attempts") == before
+
+
 def test_parallel_attempts_count_before_they_are_checked(stack, owner):
     statuses = []
     threads = [threading.Thread(target=lambda: statuses.append(Browser(stack).sign_in(owner.email, "wrong password").status))
@@ -311,6 +356,16 @@ def test_a_challenge_allows_few_wrong_codes(stack, owner):
         stack.sql("UPDATE sign_in_attempts SET next_at = UTC_TIMESTAMP(3)")
         codes.append(second(browser, challenge, "000000").code)
     assert codes == ["SIGN_IN_FAILED"] * 5 + ["TOKEN_INVALID"]
+
+
+def test_a_refused_attempt_takes_no_code_of_the_challenge(stack, owner):
+    _, codes = enabled(owner)
+    browser, challenge = challenged(stack, owner.email)
+    for _ in range(3):
+        stack.sql("UPDATE sign_in_attempts SET next_at = UTC_TIMESTAMP(3) + INTERVAL 60 SECOND")
+        assert [second(browser, challenge, "000000").status for _ in range(3)] == [429] * 3
+    stack.sql("UPDATE sign_in_attempts SET next_at = UTC_TIMESTAMP(3)")
+    assert second(browser, challenge, codes[0]).status == 200
 
 
 def test_wrong_codes_count_like_wrong_passwords(stack, owner):
