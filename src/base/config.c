@@ -140,6 +140,8 @@ static const struct config_key keys[] = {
     INTEGER(console, reset_s, "3600", 60, 604800, true, "Seconds a link that sets a password is valid."),
     INTEGER(console, invitation_s, "604800", 60, 31536000, true,
             "Seconds an invitation, or a link that verifies an address, is valid."),
+    INTEGER(console, invitations_max, "20", 1, 100000, true,
+            "Open invitations of an account, and invitations that it may send in a day."),
     INTEGER(console, hash_operations, "2", 1, 100, true,
             "Passes of Argon2id over its memory for a password (libsodium: opslimit)."),
     INTEGER(console, hash_memory_bytes, "67108864", 8192, 4294967296, true,

@@ -65,6 +65,7 @@ struct config {
     int64_t console_session_s;
     int64_t console_reset_s;
     int64_t console_invitation_s;
+    int64_t console_invitations_max;
     int64_t console_hash_operations;
     int64_t console_hash_memory_bytes;
     int64_t console_audit_kept_days;

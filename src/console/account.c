@@ -105,7 +105,8 @@ static enum iw_error invite(struct request *request)
                                                  .email = view_email(&body, "email"),
                                                  .role = view_role(&body, "role"),
                                                  .language = user->language,
-                                                 .actor = &actor};
+                                                 .actor = &actor,
+                                                 .is_unlimited = user->is_admin};
     error = context_validated(request->context);
     if (error == IW_OK)
         error = member_invite(request->domain, &invitation, &id, &link);

@@ -102,7 +102,8 @@ static enum iw_error account_create(struct request *request)
                                             .email = email,
                                             .role = USER_OWNER,
                                             .language = request->session->user.language,
-                                            .actor = &actor};
+                                            .actor = &actor,
+                                            .is_unlimited = true};
     if (error == IW_OK && email != NULL)
         error = member_invite(request->domain, &owner, &id, &link);
     if (error != IW_OK)

@@ -176,8 +176,11 @@ enum iw_error account_admin_reset(struct domain *domain, const struct user *user
     if (error != IW_OK)
         return error;
     *link = token_link(domain->context->arena, domain->config, "reset", token);
-    const struct mail mail = {
-        .kind = MAIL_RESET, .language = user->language, .recipient = user->email, .values = {*link}};
+    const struct mail mail = {.kind = MAIL_RESET,
+                              .language = user->language,
+                              .recipient = user->email,
+                              .values = {*link},
+                              .is_known = true};
     error = mail_queue(domain, &domain->store, &mail);
     if (mail_is_on(domain->config))
         *link = NULL;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "domain/throttle.h"
 #include "store/audit.h"
 
 enum { details_bytes_max = 900 };
@@ -13,6 +14,14 @@ enum { details_bytes_max = 900 };
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place)
 {
     return (struct audit_actor){user->account.id, user->id, user->name, place->address};
+}
+
+enum iw_error audit_place_known(const struct store *store, int64_t user_id, const struct audit_place *place,
+                                bool *is_known)
+{
+    struct arena *arena = store->context->arena;
+    return audit_has(store, user_id, "signedIn",
+                     arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
 }
 
 /* A value in one line.  Names and addresses have no control characters; other values lose them. */

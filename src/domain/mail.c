@@ -4,11 +4,19 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/log.h"
 #include "domain/mail_text.h"
+#include "domain/throttle.h"
 #include "service/secret_box.h"
 #include "store/mails.h"
 
-enum { lease_ms = 120000, retry_first_ms = 30000, attempts_max = 12, plain_bytes_max = 7900 };
+enum {
+    lease_ms = 120000,
+    retry_first_ms = 30000,
+    attempts_max = 12,
+    plain_bytes_max = 7900,
+    day_s = 24 * 60 * 60
+};
 
 bool mail_is_on(const struct config *config)
 {
@@ -21,12 +29,50 @@ static const char *about_of(struct arena *arena, const char *recipient)
     return arena_printf(arena, "imgward-mail-1:%s", recipient);
 }
 
+/*
+ * Mails of a kind to one recipient in a day.  Anybody can cause the first four; a person needs one or two of
+ * them, and a stranger must not be flooded.
+ */
+static const struct {
+    const char *name;
+    int64_t day_max;
+} kinds[MAIL_KIND_COUNT] = {
+    [MAIL_VERIFY] = {"verify", 5},         [MAIL_RESET] = {"reset", 10},
+    [MAIL_INVITATION] = {"invitation", 3}, [MAIL_ADDRESS_KNOWN] = {"address_known", 3},
+    [MAIL_NEW_PLACE] = {"new_place", 10},  [MAIL_WEBHOOK_INACTIVE] = {"webhook_inactive", 10},
+};
+
+/* Takes one mail of the recipient's budget.  *is_left: there was one. */
+static enum iw_error budget_take(const struct store *store, const struct mail *mail, bool *is_left)
+{
+    unsigned wait_s = 0;
+    const char *name = arena_printf(store->context->arena, "mail:%s:%s%s", kinds[mail->kind].name,
+                                    mail->is_known ? "known:" : "", mail->recipient);
+    enum iw_error error = throttle_spend(store, name, kinds[mail->kind].day_max, day_s, &wait_s);
+    *is_left = wait_s == 0;
+    if (error != IW_OK || *is_left)
+        return error;
+    log_event(LOG_INFO, store->context, "mail_dropped", LOG_TEXT("kind", kinds[mail->kind].name),
+              LOG_TEXT("reason", "recipient_limit"));
+    if (mail->kind != MAIL_INVITATION)
+        return IW_OK;
+    store->context->retry_after_s = wait_s;
+    store->context->reason = "mails_recipient";
+    return context_fail(store->context, IW_USAGE_LIMIT_EXCEEDED,
+                        "This address got %lld invitations today; try again in %u s.",
+                        (long long)kinds[mail->kind].day_max, wait_s);
+}
+
 enum iw_error mail_queue(const struct domain *domain, const struct store *store, const struct mail *mail)
 {
     const char *subject, *text;
     struct arena *arena = store->context->arena;
+    bool is_left = false;
     if (!mail_is_on(domain->config))
         return IW_OK;
+    enum iw_error error = budget_take(store, mail, &is_left);
+    if (error != IW_OK || !is_left)
+        return error;
     mail_text(arena, mail, &subject, &text);
     /* Subject, line feed, text. */
     char *plain = arena_printf(arena, "%s\n%s", subject, text);

@@ -28,11 +28,16 @@ struct mail {
     enum user_language language;
     const char *recipient;
     const char *values[2]; /* of the kind, above */
+    bool is_known; /* caused by the operator, or from a network of the recipient: others use up no budget of
+                      it */
 };
 
 bool mail_is_on(const struct config *config);
 
-/* Queues a mail in the caller's transaction.  No effect without a mail server. */
+/*
+ * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets so many
+ * mails of a kind in a day; further ones are dropped, and an invitation is USAGE_LIMIT_EXCEEDED.
+ */
 enum iw_error mail_queue(const struct domain *domain, const struct store *store,
                          const struct mail *mail) IW_MUST_USE;
 

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-/* "{1}" and "{2}" are the values of the mail. */
+/* "{1}" and "{2}" are the values of the mail.  No subject has a text that a client chose. */
 static const struct {
     const char *subject;
     const char *text;
@@ -19,10 +19,14 @@ static const struct {
                     {"새 비밀번호를 설정해 주세요",
                      "아래 링크를 열면 새 비밀번호를 설정할 수 있습니다.\n\n{1}\n\n"
                      "요청하지 않으셨다면 이 메일을 무시하세요. 비밀번호는 바뀌지 않습니다.\n"}},
-    [MAIL_INVITATION] = {{"Invitation to {2}",
-                          "You are invited to the account {2}. Open this link to accept:\n\n{1}\n"},
-                         {"{2} 계정 초대",
-                          "{2} 계정에 초대되었습니다. 아래 링크를 열면 초대를 수락할 수 있습니다.\n\n{1}\n"}},
+    [MAIL_INVITATION] =
+        {{"Invitation to an account",
+          "You are invited to the account \"{2}\". Open this link to accept:\n\n{1}\n\n"
+          "The owner of the account chose its name. If you do not know who invites you, ignore "
+          "this mail.\n"},
+         {"계정 초대",
+          "\"{2}\" 계정에 초대되었습니다. 아래 링크를 열면 초대를 수락할 수 있습니다.\n\n{1}\n\n"
+          "계정 이름은 계정 소유자가 정한 것입니다. 누가 초대했는지 모르시면 이 메일을 무시하세요.\n"}},
     [MAIL_ADDRESS_KNOWN] = {{"You already have a user",
                              "Your e-mail address was used to sign up, but it already has a user. "
                              "Sign in here:\n\n{1}\n\nIf it was not you, ignore this mail.\n"},

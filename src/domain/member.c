@@ -2,11 +2,14 @@
 
 #include "base/clock.h"
 #include "domain/mail.h"
+#include "domain/throttle.h"
 #include "domain/token.h"
 #include "service/password.h"
 #include "store/invitations.h"
 #include "store/sessions.h"
 #include "store/users.h"
+
+enum { hour_s = 60 * 60, day_s = 24 * hour_s };
 
 enum iw_error member_list(struct domain *domain, int64_t account_id, struct member_rows *rows)
 {
@@ -25,6 +28,47 @@ struct invite_work {
     const char *link;
 };
 
+static enum iw_error invitations_refuse(struct context *context, unsigned wait_s, const char *sentence)
+{
+    context->retry_after_s = wait_s;
+    context->reason = "invitations";
+    return context_fail(context, IW_USAGE_LIMIT_EXCEEDED, "%s", sentence);
+}
+
+/* What an account may send.  The operator's users have no limit. */
+static enum iw_error invitations_check(const struct store *store, const struct invite_work *work)
+{
+    int64_t open = 0, most = work->domain->config->console_invitations_max;
+    unsigned wait_s = 0;
+    const struct member_invitation *given = work->invitation;
+    struct arena *arena = store->context->arena;
+    enum iw_error error = invitations_count(store, given->account_id, given->email, clock_now_ms(), &open);
+    if (error != IW_OK || given->is_unlimited)
+        return error;
+    if (open >= most)
+        return invitations_refuse(store->context, hour_s,
+                                  arena_printf(arena,
+                                               "The account has %lld open invitations, as many as it may; "
+                                               "delete one that is not needed.",
+                                               (long long)open));
+    error = throttle_spend(store, arena_printf(arena, "invitations:%lld", (long long)given->account_id), most,
+                           day_s, &wait_s);
+    if (error == IW_OK && wait_s > 0)
+        return invitations_refuse(store->context, wait_s,
+                                  arena_printf(arena,
+                                               "The account sent %lld invitations today; try again in %u s.",
+                                               (long long)most, wait_s));
+    if (error == IW_OK && mail_is_on(work->domain->config))
+        error = throttle_spend(
+            store, arena_printf(arena, "invitation:%lld:%s", (long long)given->account_id, given->email), 1,
+            hour_s, &wait_s);
+    if (error == IW_OK && wait_s > 0)
+        return invitations_refuse(
+            store->context, wait_s,
+            arena_printf(arena, "This address was invited a moment ago; try again in %u s.", wait_s));
+    return error;
+}
+
 static enum iw_error invite_run(const struct store *store, void *argument)
 {
     uint8_t digest[32];
@@ -42,7 +86,9 @@ static enum iw_error invite_run(const struct store *store, void *argument)
                               .language = given->language,
                               .recipient = given->email,
                               .values = {work->link, given->account_name}};
-    enum iw_error error = invitations_insert(store, &row, digest, &work->id);
+    enum iw_error error = invitations_check(store, work);
+    if (error == IW_OK)
+        error = invitations_insert(store, &row, digest, &work->id);
     if (error == IW_OK)
         error = mail_queue(work->domain, store, &mail);
     return error == IW_OK ? audit_add(store, given->actor, "memberInvited", "email", given->email, "role",
@@ -96,10 +142,22 @@ enum iw_error member_inspect(struct domain *domain, const char *token, struct in
 }
 
 struct accept_work {
+    const struct domain *domain;
     const char *token;
     const struct audit_place *place;
     struct user *user; /* name and password are set; gets the rest */
 };
+
+/* A user of this address that was never verified: the owner of the address has the invitation. */
+static enum iw_error stranger_remove(const struct store *store, const struct accept_work *work)
+{
+    struct user stranger;
+    enum iw_error error = users_find_by_email(store, work->user->email, &stranger);
+    if (error == IW_OK)
+        return user_unverified_remove(work->domain, store, stranger.id);
+    context_clear(store->context);
+    return error == IW_NOT_FOUND ? IW_OK : error;
+}
 
 static enum iw_error accept_run(const struct store *store, void *argument)
 {
@@ -118,7 +176,9 @@ static enum iw_error accept_run(const struct store *store, void *argument)
     user->email = invitation.email;
     user->role = invitation.role;
     user->email_verified_ms = now_ms;
-    error = users_insert(store, user, now_ms, &user->id);
+    error = stranger_remove(store, work);
+    if (error == IW_OK)
+        error = users_insert(store, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
         context_clear(store->context);
         return context_fail(store->context, IW_VALIDATION_FAILED,
@@ -134,7 +194,7 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
 {
     struct invitation invitation;
     *user = (struct user){.name = entry->name};
-    struct accept_work work = {token, place, user};
+    struct accept_work work = {domain, token, place, user};
     enum iw_error error = member_inspect(domain, token, &invitation);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);

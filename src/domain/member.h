@@ -25,11 +25,12 @@ struct member_invitation {
     enum user_role role;
     enum user_language language; /* of the mail */
     const struct audit_actor *actor;
+    bool is_unlimited; /* by the operator: console.invitations_max is no limit */
 };
 
 /*
  * Invites an address; an invitation of it before is replaced.  *link is NULL when the mail has it.
- * VALIDATION_FAILED: the account has this user already.
+ * VALIDATION_FAILED: the account has this user already.  USAGE_LIMIT_EXCEEDED: too many invitations.
  */
 enum iw_error member_invite(struct domain *domain, const struct member_invitation *invitation, int64_t *id,
                             const char **link) IW_MUST_USE;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/mail.h"
 #include "domain/verified.h"
 #include "service/secret_box.h"
 #include "service/totp.h"
@@ -59,6 +60,9 @@ static enum iw_error make_run(const struct store *store, void *argument)
 enum iw_error second_factor_make(struct domain *domain, const struct user *user, struct second_factor *factor)
 {
     struct arena *arena = domain->context->arena;
+    /* Otherwise a stranger's second factor would keep the owner of the address out. */
+    if (user->email_verified_ms == 0 && mail_is_on(domain->config))
+        return context_fail(domain->context, IW_EMAIL_UNVERIFIED, NULL);
     uint8_t secret[totp_secret_bytes], sealed[totp_secret_bytes + crypto_seal_bytes];
     crypto_random(secret, sizeof secret);
     crypto_seal(domain->secret_box->key, about_of(arena, user->id), secret, sizeof secret, sealed);

@@ -27,23 +27,15 @@ static const char *network_of(const struct sign_in_work *work, const struct stor
     return throttle_network(store->context->arena, work->place->address);
 }
 
-/* True when the user signed in from this network before. */
-static enum iw_error place_known(const struct store *store, const struct user *user,
-                                 const struct audit_place *place, bool *is_known)
-{
-    struct arena *arena = store->context->arena;
-    return audit_has(store, user->id, "signedIn",
-                     arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
-}
-
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
 static enum iw_error place_notice(const struct sign_in_work *work, const struct store *store)
 {
     bool is_known = true;
     const struct user *user = work->user;
-    if (user->last_sign_in_ms == 0 || !mail_is_on(work->domain->config))
+    /* Whoever signed up with a stranger's address must not cause mails to it. */
+    if (user->last_sign_in_ms == 0 || user->email_verified_ms == 0 || !mail_is_on(work->domain->config))
         return IW_OK;
-    enum iw_error error = place_known(store, user, work->place, &is_known);
+    enum iw_error error = audit_place_known(store, user->id, work->place, &is_known);
     if (error != IW_OK || is_known)
         return error;
     const struct mail mail = {.kind = MAIL_NEW_PLACE,
@@ -126,7 +118,7 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    error = place_known(&domain->store, &user, place, &attempt.is_known);
+    error = audit_place_known(&domain->store, user.id, place, &attempt.is_known);
     if (error == IW_OK)
         error = throttle_enter(domain, &attempt);
     if (error != IW_OK)
@@ -165,7 +157,7 @@ enum iw_error sign_in_code(struct domain *domain, const char *challenge, const c
     enum iw_error error = token_find(&domain->store, TOKEN_CHALLENGE, challenge, &user);
     attempt.user_name = user.email;
     if (error == IW_OK)
-        error = place_known(&domain->store, &user, place, &attempt.is_known);
+        error = audit_place_known(&domain->store, user.id, place, &attempt.is_known);
     if (error == IW_OK)
         error = throttle_enter(domain, &attempt);
     /* A refused attempt takes none of the challenge's codes. */

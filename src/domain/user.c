@@ -14,6 +14,7 @@
 #include "store/accounts.h"
 #include "store/attempts.h"
 #include "store/audit.h"
+#include "store/erasure.h"
 #include "store/invitations.h"
 #include "store/sessions.h"
 #include "store/tokens.h"
@@ -95,6 +96,20 @@ static enum iw_error verify_queue(const struct domain *domain, const struct stor
     return mail_queue(domain, store, &mail);
 }
 
+static enum iw_error name_taken(struct context *context)
+{
+    context_clear(context);
+    context_detail(context, "accountName", "is in use; choose another name");
+    return context_validated(context);
+}
+
+static enum iw_error name_check(struct domain *domain, const char *name)
+{
+    bool is_taken = false;
+    enum iw_error error = accounts_name_is_taken(&domain->store, name, &is_taken);
+    return error == IW_OK && is_taken ? name_taken(domain->context) : error;
+}
+
 static enum iw_error sign_up_run(const struct store *store, void *argument)
 {
     const struct sign_up_work *work = argument;
@@ -102,11 +117,8 @@ static enum iw_error sign_up_run(const struct store *store, void *argument)
     enum iw_error error =
         accounts_create(store, work->account_name, work->domain->config->console_sign_up_plan, clock_now_ms(),
                         &user->account.id);
-    if (error == IW_TWIN_EXISTS) {
-        context_clear(store->context);
-        context_detail(store->context, "accountName", "is in use; choose another name");
-        return context_validated(store->context);
-    }
+    if (error == IW_TWIN_EXISTS)
+        return name_taken(store->context);
     if (error == IW_OK)
         error = users_insert(store, user, clock_now_ms(), &user->id);
     if (error == IW_OK && mail_is_on(work->domain->config))
@@ -130,6 +142,49 @@ static enum iw_error address_known(struct domain *domain, const struct user *use
     return mail_queue(domain, &domain->store, &mail);
 }
 
+/* ---- users that nobody verified ---- */
+
+enum iw_error user_unverified_remove(const struct domain *domain, const struct store *store, int64_t user_id)
+{
+    struct user user;
+    bool is_used = true;
+    enum iw_error error = users_lock(store, user_id, &user);
+    if (error == IW_OK)
+        error = accounts_is_used(store, user.account.id, user_id, &is_used);
+    if (error == IW_NOT_FOUND)
+        context_clear(store->context);
+    if (error != IW_OK || user.email_verified_ms != 0 || !mail_is_on(domain->config) || is_used)
+        return error == IW_NOT_FOUND ? IW_OK : error;
+    error = users_delete(store, user_id);
+    return error == IW_OK ? erasure_schedule(store, user.account.id, clock_now_ms()) : error;
+}
+
+/* The argument of forget_run. */
+struct forget_work {
+    const struct domain *domain;
+    int64_t user_id;
+};
+
+static enum iw_error forget_run(const struct store *store, void *argument)
+{
+    const struct forget_work *work = argument;
+    return user_unverified_remove(work->domain, store, work->user_id);
+}
+
+/* Frees the addresses of sign-ups that were not verified within a day. */
+static enum iw_error unverified_forget(struct domain *domain)
+{
+    struct query_ids ids = {.count = 0};
+    if (!mail_is_on(domain->config))
+        return IW_OK;
+    enum iw_error error = users_unverified(&domain->store, clock_now_ms() - day_ms, &ids);
+    for (size_t i = 0; error == IW_OK && i < ids.count; i++) {
+        struct forget_work work = {domain, ids.items[i]};
+        error = db_transaction(&domain->store, forget_run, &work);
+    }
+    return error;
+}
+
 enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry,
                            const struct audit_place *place, bool *is_open, struct user *user)
 {
@@ -142,6 +197,12 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     enum iw_error error = request_count(domain, "sign-up", entry->email, place);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
+    if (error != IW_OK)
+        return error;
+    /* First, so that the answer does not show whether the address has a user. */
+    error = name_check(domain, entry->account_name);
+    if (error == IW_OK)
+        error = unverified_forget(domain);
     if (error != IW_OK)
         return error;
     error = users_find_by_email(&domain->store, entry->email, &known);
@@ -162,7 +223,7 @@ struct user_work {
     const char *token;
     const char *hash;
     struct user *user;
-    enum mail_kind kind;
+    bool is_known; /* the request comes from a network of the user */
 };
 
 static enum iw_error verify_send_run(const struct store *store, void *argument)
@@ -217,7 +278,8 @@ static enum iw_error forgot_run(const struct store *store, void *argument)
         .kind = MAIL_RESET,
         .language = user->language,
         .recipient = user->email,
-        .values = {token_link(store->context->arena, work->domain->config, "reset", work->token)}};
+        .values = {token_link(store->context->arena, work->domain->config, "reset", work->token)},
+        .is_known = work->is_known};
     error = mail_queue(work->domain, store, &mail);
     actor.account_id = user->account.id;
     return error == IW_OK ? audit_add(store, &actor, "passwordForgotten", "email", user->email, NULL) : error;
@@ -236,6 +298,8 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
     }
     if (error == IW_OK)
         error = users_find_by_email(&domain->store, email, &user);
+    if (error == IW_OK)
+        error = audit_place_known(&domain->store, user.id, place, &work.is_known);
     if (error == IW_NOT_FOUND) {
         context_clear(domain->context);
         user = (struct user){.email = email};
@@ -266,6 +330,12 @@ static enum iw_error reset_run(const struct store *store, void *argument)
     int64_t id = work->user->id;
     if (error == IW_OK)
         error = users_password_set(store, id, work->hash);
+    /* Whoever signed up with this address did not own it. */
+    bool is_strange = mail_is_on(work->domain->config) && work->user->email_verified_ms == 0;
+    if (error == IW_OK && is_strange)
+        error = users_totp_set(store, id, NULL, 0);
+    if (error == IW_OK && is_strange)
+        error = tokens_codes_set(store, id, NULL, 0);
     /* The link came to the address, or from the operator. */
     if (error == IW_OK)
         error = users_email_verified(store, id, clock_now_ms());

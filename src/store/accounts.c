@@ -56,6 +56,29 @@ static void account_read(const struct db_rows *rows, size_t row, struct account_
     account_status_read(db_text_of(db_at(rows, row, 3)), &account->status);
 }
 
+enum iw_error accounts_name_is_taken(const struct store *store, const char *name, bool *is_taken)
+{
+    int64_t found = 0;
+    const struct db_value values[] = {db_text(name)};
+    enum iw_error error =
+        query_number(store, "SELECT EXISTS (SELECT 1 FROM accounts WHERE name = ?)", values, 1, &found);
+    *is_taken = found != 0;
+    return error;
+}
+
+enum iw_error accounts_is_used(const struct store *store, int64_t id, int64_t user_id, bool *is_used)
+{
+    int64_t found = 0;
+    const struct db_value values[] = {db_integer(id), db_integer(id), db_integer(id), db_integer(user_id)};
+    enum iw_error error = query_number(
+        store,
+        "SELECT EXISTS (SELECT 1 FROM orders WHERE account_id = ?) OR EXISTS (SELECT 1 FROM api_keys WHERE "
+        "account_id = ?) OR EXISTS (SELECT 1 FROM users WHERE account_id = ? AND id <> ?)",
+        values, 4, &found);
+    *is_used = found != 0;
+    return error;
+}
+
 enum iw_error accounts_find(const struct store *store, const char *name, struct account_row *account)
 {
     struct db_rows rows;

@@ -14,6 +14,12 @@
 enum iw_error accounts_create(const struct store *store, const char *name, const char *plan, int64_t now_ms,
                               int64_t *id) IW_MUST_USE;
 
+enum iw_error accounts_name_is_taken(const struct store *store, const char *name, bool *is_taken) IW_MUST_USE;
+
+/* True when the account has an order, a key, or another user than this one. */
+enum iw_error accounts_is_used(const struct store *store, int64_t id, int64_t user_id,
+                               bool *is_used) IW_MUST_USE;
+
 /* By name, or by id in decimal when no account has that name.  NOT_FOUND. */
 enum iw_error accounts_find(const struct store *store, const char *name,
                             struct account_row *account) IW_MUST_USE;

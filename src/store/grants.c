@@ -32,7 +32,7 @@ static const struct {
     {"user_tokens", {NONE, ALL, "SELECT (id, user_id, expires_at), DELETE"}},
     {"recovery_codes", {NONE, "SELECT, INSERT, DELETE", NONE}},
     {"invitations", {NONE, "SELECT, INSERT, DELETE", "SELECT (id, account_id, expires_at), DELETE"}},
-    {"sign_in_attempts", {NONE, RW, "SELECT, DELETE"}},
+    {"sign_in_attempts", {NONE, RW, ALL}},
     /* The programs that add events cannot change them. */
     {"audit_events", {NONE, RA, "SELECT (id, account_id, at), DELETE"}},
     {"mails", {NONE, "INSERT", ALL}},

@@ -38,6 +38,17 @@ enum iw_error invitations_insert(const struct store *store, const struct invitat
     return error;
 }
 
+enum iw_error invitations_count(const struct store *store, int64_t account_id, const char *except_email,
+                                int64_t now_ms, int64_t *count)
+{
+    const struct db_value values[] = {db_integer(account_id), db_time(now_ms), db_text(except_email)};
+    return query_number(
+        store,
+        "SELECT COUNT(*) FROM invitations WHERE account_id = ? AND expires_at > ? AND email <> "
+        "CONVERT(? USING ascii) COLLATE ascii_bin",
+        values, 3, count);
+}
+
 enum iw_error invitations_find(const struct store *store, const uint8_t digest[32], int64_t now_ms,
                                struct invitation *invitation)
 {

@@ -15,6 +15,10 @@ enum iw_error invitations_insert(const struct store *store, const struct invitat
 
 /* An invitation that has not expired, by the SHA-256 of its token; NOT_FOUND without an error in the context.
  */
+/* Those of an account that have not expired, without the one of an address. */
+enum iw_error invitations_count(const struct store *store, int64_t account_id, const char *except_email,
+                                int64_t now_ms, int64_t *count) IW_MUST_USE;
+
 enum iw_error invitations_find(const struct store *store, const uint8_t digest[32], int64_t now_ms,
                                struct invitation *invitation) IW_MUST_USE;
 

@@ -155,6 +155,16 @@ enum iw_error users_page(const struct store *store, const struct users_page *pag
     return error;
 }
 
+enum iw_error users_unverified(const struct store *store, int64_t before_ms, struct query_ids *ids)
+{
+    const struct db_value values[] = {db_time(before_ms)};
+    return query_ids(
+        store,
+        "SELECT DISTINCT s.id FROM user_tokens t JOIN users s ON s.id = t.user_id WHERE t.purpose = "
+        "'verify' AND s.email_verified_at IS NULL AND s.created_at < ? LIMIT 10",
+        values, 1, ids);
+}
+
 enum iw_error users_owners_lock(const struct store *store, int64_t account_id, int64_t *count)
 {
     struct db_rows rows;

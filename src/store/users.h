@@ -39,6 +39,10 @@ struct users_page {
 enum iw_error users_page(const struct store *store, const struct users_page *page, struct user **users,
                          size_t *count, int64_t *total) IW_MUST_USE;
 
+/* Some users of sign-ups before a time whose link of verification was not opened. */
+enum iw_error users_unverified(const struct store *store, int64_t before_ms,
+                               struct query_ids *ids) IW_MUST_USE;
+
 /* Locks the owners of an account and counts those that are not disabled. */
 enum iw_error users_owners_lock(const struct store *store, int64_t account_id, int64_t *count) IW_MUST_USE;
 

@@ -143,6 +143,119 @@ def test_an_invitation_comes_by_mail(stack, sink):
     assert accepted.data["account"]["role"] == "member" and accepted.data["user"]["emailVerified"] is True
 
 
+# ---- mails to strangers ----
+
+def of(sink, recipient, kind):
+    return [mail for to, mail in list(sink.mails) if to == recipient and mail["Subject"] == kind]
+
+
+def test_invitations_have_limits_by_sender_recipient_and_day(stack, sink):
+    owner = signed_up(stack, sink)
+    statuses = [owner.post("/account/invitations", {"email": address_new(), "role": "member"}).status for _ in range(20)]
+    assert statuses == [201] * 20
+    refused = owner.post("/account/invitations", {"email": address_new(), "role": "member"})
+    assert refused.status == 429 and refused.code == "USAGE_LIMIT_EXCEEDED" and int(refused.headers["Retry-After"]) > 0
+    # A deleted invitation makes room for another one, but not within the day.
+    assert owner.delete(f"/account/invitations/{owner.get('/account/members').data['invitations'][0]['id']}").status == 200
+    assert "today" in owner.post("/account/invitations", {"email": address_new(), "role": "member"}).json["message"]
+    target = address_new()
+    for count in range(4):
+        owner = signed_up(stack, sink)
+        first = owner.post("/account/invitations", {"email": target, "role": "member"})
+        again = owner.post("/account/invitations", {"email": target, "role": "member"})
+        assert (first.status, again.status) == (201 if count < 3 else 429, 429), (first, again)
+    assert len(owner.get("/account/members").data["invitations"]) == 0
+    sink.of(target, count=3)
+    time.sleep(1)
+    assert len(of(sink, target, "Invitation to an account")) == 3
+
+
+def test_a_mail_quotes_the_account_s_name_and_no_subject_has_it(stack, sink):
+    owner, email = signed_up(stack, sink), address_new()
+    name = "Your invoice is overdue: pay at https://evil.example/pay " + address_new()
+    assert owner.patch("/account", {"name": name}).status == 200
+    assert owner.post("/account/invitations", {"email": email, "role": "member"}).status == 201
+    mail = sink.of(email)
+    assert mail["Subject"] == "Invitation to an account" and f'the account "{name}"' in mail.get_content()
+
+
+def test_mails_of_a_kind_have_a_limit_by_recipient_that_strangers_cannot_use_up(stack, sink):
+    owner = signed_up(stack, sink)
+    for number in range(3):
+        stranger = Browser(stack, address=f"127.0.1.{number + 1}")
+        for _ in range(5):
+            assert stranger.post("/password/forgot", {"email": owner.email}).status == 200
+            stranger.sign_up(owner.email)
+    sink.of(owner.email, count=14)
+    time.sleep(1)
+    assert len(of(sink, owner.email, "Set a new password")) == 10
+    assert len(of(sink, owner.email, "You already have a user")) == 3
+    assert Browser(stack).post("/password/forgot", {"email": owner.email}).status == 200
+    sink.of(owner.email, count=15)
+    assert len(of(sink, owner.email, "Set a new password")) == 11
+
+
+# ---- whoever signs up with a stranger's address ----
+
+def squatted(stack):
+    """A browser that is signed in with an address that it does not own."""
+    squatter = Browser(stack)
+    email = address_new()
+    assert squatter.sign_up(email).data == {"state": "verify"}
+    assert squatter.sign_in(email).status == 200
+    return squatter
+
+
+def test_a_second_factor_needs_a_verified_address(stack, sink):
+    squatter = squatted(stack)
+    refused = squatter.post("/user/totp", {"password": PASSWORD})
+    assert refused.status == 403 and refused.code == "EMAIL_UNVERIFIED"
+
+
+def test_a_reset_of_an_unverified_user_removes_its_second_factor(stack, sink):
+    squatter = squatted(stack)
+    stack.sql(f"UPDATE users SET totp_sealed = REPEAT('x', 36), totp_enabled_at = NOW() WHERE email = '{squatter.email}'")
+    browser = Browser(stack)
+    assert browser.post("/password/forgot", {"email": squatter.email}).status == 200
+    assert browser.post("/password/reset", {"token": sink.token(squatter.email, count=2), "password": NEW}).status == 200
+    assert browser.sign_in(squatter.email, NEW).data["state"] == "signedIn"
+    assert squatter.get("/session").data["user"] is None
+
+
+def test_an_invitation_replaces_an_unverified_user(stack, sink):
+    owner, squatter = signed_up(stack, sink), squatted(stack)
+    assert owner.post("/account/invitations", {"email": squatter.email, "role": "member"}).status == 201
+    browser, token = Browser(stack), sink.token(squatter.email, count=2)
+    answer = browser.took(browser.post("/invitations/accept", {"token": token, "name": "M", "password": NEW}))
+    assert answer.status == 200 and browser.account == owner.account
+    assert squatter.get("/session").data["user"] is None
+    # A verified user stays.
+    verified = signed_up(stack, sink)
+    assert owner.post("/account/invitations", {"email": verified.email, "role": "member"}).status == 201
+    token = sink.token(verified.email, count=2)
+    refused = browser.post("/invitations/accept", {"token": token, "name": "M", "password": NEW})
+    assert refused.status == 400 and "another account" in refused.json["message"]
+    assert verified.get("/session").data["user"] is not None
+
+
+def test_an_unverified_user_is_removed_after_a_day(stack, sink):
+    squatter, fresh = squatted(stack), squatted(stack)
+    stack.sql(f"UPDATE users SET created_at = created_at - INTERVAL 25 HOUR WHERE email = '{squatter.email}'")
+    owner = Browser(stack)
+    assert owner.sign_up(squatter.email, password=NEW).data == {"state": "verify"}
+    assert squatter.get("/session").data["user"] is None and fresh.get("/session").data["user"] is not None
+    assert owner.post("/email/verify", {"token": sink.token(squatter.email, count=2)}).status == 200
+    assert owner.sign_in(squatter.email, NEW).status == 200
+
+
+def test_a_sign_up_does_not_show_whether_an_address_has_a_user(stack, sink):
+    owner = signed_up(stack, sink)
+    name = owner.get("/account").data["name"]
+    answers = [Browser(stack).post("/sign-up", {"email": email, "password": PASSWORD, "name": "N", "accountName": name})
+               for email in (owner.email, address_new())]
+    assert [(answer.status, answer.fields()) for answer in answers] == [(400, ["accountName"])] * 2
+
+
 def test_a_sign_in_from_a_new_place_is_reported(stack, sink):
     owner = signed_up(stack, sink)
     assert Browser(stack).sign_in(owner.email).status == 200
