@@ -38,19 +38,27 @@ void page_read(struct request *request, struct page *page)
     page->keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
 }
 
-enum iw_error page_place_take(struct request *request, const struct page *page)
+static enum iw_error place_take(struct request *request, enum in_flight_kind kind)
 {
-    bool is_whole = page->limit == page_limit_all;
-    enum in_flight_kind kind = is_whole ? IN_FLIGHT_WHOLE_LIST : IN_FLIGHT_SEARCH;
-    if (!is_whole && page->keyword == NULL)
-        return IW_OK;
     if (in_flight_mark(request->in_flight, request->in_flight_slot, kind))
         return IW_OK;
     request->context->reason = "in_flight";
     request->context->retry_after_s = in_flight_retry_s;
     return context_fail(request->context, IW_RATE_LIMIT_EXCEEDED,
                         "An account may run one %s at a time; repeat this one when the other has ended.",
-                        is_whole ? "list with limit=-1" : "search with keyword");
+                        kind == IN_FLIGHT_WHOLE_LIST ? "list with limit=-1" : "search");
+}
+
+enum iw_error page_place_take(struct request *request, const struct page *page)
+{
+    bool is_whole = page->limit == page_limit_all;
+    enum in_flight_kind kind = is_whole ? IN_FLIGHT_WHOLE_LIST : IN_FLIGHT_SEARCH;
+    return is_whole || page->keyword != NULL ? place_take(request, kind) : IW_OK;
+}
+
+enum iw_error page_search_take(struct request *request)
+{
+    return place_take(request, IN_FLIGHT_SEARCH);
 }
 
 int64_t page_offset(const struct page *page)
@@ -68,7 +76,7 @@ struct render *page_begin(struct request *request, const char *name)
     return render;
 }
 
-void page_end(struct render *render, const struct page *page, int64_t total)
+static void info_render(struct render *render, const struct page *page, int64_t total)
 {
     bool is_all = page->limit == page_limit_all;
     render_array_end(render);
@@ -77,6 +85,22 @@ void page_end(struct render *render, const struct page *page, int64_t total)
     render_integer(render, "totalPages", is_all ? total > 0 : (total + page->limit - 1) / page->limit);
     render_integer(render, "currentPage", page->number);
     render_integer(render, "itemsPerPage", is_all ? total : page->limit);
+}
+
+void page_end(struct render *render, const struct page *page, int64_t total)
+{
+    info_render(render, page, total);
+    render_object_end(render);
+    render_object_end(render);
+}
+
+void page_window_end(struct render *render, const struct page *page, int64_t total, int64_t older_id)
+{
+    info_render(render, page, total);
+    if (older_id > 0)
+        render_id(render, "olderBefore", older_id);
+    else
+        render_null(render, "olderBefore");
     render_object_end(render);
     render_object_end(render);
 }

@@ -21,6 +21,9 @@ void page_read(struct request *request, struct page *page);
  */
 enum iw_error page_place_take(struct request *request, const struct page *page) IW_MUST_USE;
 
+/* The same for another search. */
+enum iw_error page_search_take(struct request *request) IW_MUST_USE;
+
 /* The number of items before the page; INT64_MAX after the only page of page_limit_all. */
 int64_t page_offset(const struct page *page);
 
@@ -29,5 +32,8 @@ struct render *page_begin(struct request *request, const char *name);
 
 /* Ends the array, renders pageInfo and ends data. */
 void page_end(struct render *render, const struct page *page, int64_t total);
+
+/* The same for a list of the newest rows: olderBefore is older_id, for the list of older ones, or null. */
+void page_window_end(struct render *render, const struct page *page, int64_t total, int64_t older_id);
 
 #endif

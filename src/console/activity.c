@@ -55,13 +55,24 @@ static void event_render(struct render *render, struct arena *arena, const struc
     render_object_end(render);
 }
 
+/* A list covers the newest rows before an id; its answer has the id for the older ones. */
+static int64_t before_read(struct request *request)
+{
+    int64_t id = INT64_MAX;
+    const char *text = request_query(request, "before");
+    if (text != NULL && !text_integer(text, 1, INT64_MAX, &id))
+        context_detail(request->context, "before", "is \"%.40s\"; it must be the olderBefore of a list",
+                       text);
+    return id;
+}
+
 static enum iw_error audit_show(struct request *request)
 {
     struct page page;
-    struct account_admin_events events;
+    struct audit_rows events;
     page_read(request, &page);
-    const struct audit_page range = {request->account->id, page.limit < 0 ? 1000 : page.limit,
-                                     page_offset(&page)};
+    const struct audit_page range = {request->account->id, before_read(request),
+                                     page.limit < 0 ? 1000 : page.limit, page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
         error = account_admin_audit(request->domain, &range, &events);
@@ -70,7 +81,7 @@ static enum iw_error audit_show(struct request *request)
     struct render *render = page_begin(request, "events");
     for (size_t i = 0; i < events.count; i++)
         event_render(render, request->arena, &events.items[i]);
-    page_end(render, &page, events.total);
+    page_window_end(render, &page, events.total, events.older_id);
     return IW_OK;
 }
 
@@ -107,6 +118,12 @@ static void filter_read(struct request *request, struct request_log_filter *filt
         context_detail(request->context, "keyId", "is \"%.40s\"; it must be the id of a key", key);
 }
 
+static bool is_search(const struct request_log_filter *filter)
+{
+    return filter->method != NULL || filter->status_from > 0 || filter->code != NULL || filter->key_id > 0 ||
+           filter->request_id != NULL;
+}
+
 static enum iw_error requests_show(struct request *request)
 {
     struct page page;
@@ -114,9 +131,12 @@ static enum iw_error requests_show(struct request *request)
     struct request_log_rows rows;
     page_read(request, &page);
     filter_read(request, &filter);
+    filter.before_id = before_read(request);
     filter.limit = page.limit < 0 ? 1000 : page.limit;
     filter.offset = page_offset(&page);
     enum iw_error error = context_validated(request->context);
+    if (error == IW_OK)
+        error = is_search(&filter) ? page_search_take(request) : IW_OK;
     if (error == IW_OK)
         error = request_log_list(request->domain, &filter, &rows);
     if (error != IW_OK)
@@ -134,7 +154,7 @@ static enum iw_error requests_show(struct request *request)
         render_integer(render, "milliseconds", rows.items[i].ms);
         render_object_end(render);
     }
-    page_end(render, &page, rows.total);
+    page_window_end(render, &page, rows.total, rows.older_id);
     return IW_OK;
 }
 

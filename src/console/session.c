@@ -249,7 +249,7 @@ static enum iw_error invitation_accept(struct request *request)
 const struct route console_session[] = {
     {METHOD_GET, "/api/session", show, ROUTE_OPEN},
     {METHOD_POST, "/api/session", sign_in, ROUTE_OPEN},
-    {METHOD_DELETE, "/api/session", sign_out, ROUTE_PROFILE},
+    {METHOD_DELETE, "/api/session", sign_out, ROUTE_PROFILE | ROUTE_ESCAPE},
     {METHOD_POST, "/api/session/second-factor", second_factor, ROUTE_OPEN},
     {METHOD_POST, "/api/sign-up", sign_up, ROUTE_OPEN},
     {METHOD_POST, "/api/email/verify", verify, ROUTE_OPEN},

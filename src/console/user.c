@@ -212,13 +212,13 @@ static enum iw_error sessions_remove(struct request *request)
 const struct route console_user[] = {
     {METHOD_POST, "/api/email/verify/resend", verify_resend, ROUTE_PROFILE},
     {METHOD_PATCH, "/api/user", change, ROUTE_PROFILE},
-    {METHOD_POST, "/api/user/password", password_change, ROUTE_PROFILE},
+    {METHOD_POST, "/api/user/password", password_change, ROUTE_PROFILE | ROUTE_ESCAPE},
     {METHOD_POST, "/api/user/totp", totp_make, ROUTE_PROFILE},
     {METHOD_POST, "/api/user/totp/enable", totp_enable, ROUTE_PROFILE},
     {METHOD_POST, "/api/user/totp/disable", totp_disable, ROUTE_PROFILE},
     {METHOD_POST, "/api/user/totp/recovery-codes", codes_renew, ROUTE_PROFILE},
     {METHOD_GET, "/api/user/sessions", sessions_show, ROUTE_PROFILE},
-    {METHOD_DELETE, "/api/user/sessions/{sessionId}", session_remove, ROUTE_PROFILE},
-    {METHOD_DELETE, "/api/user/sessions", sessions_remove, ROUTE_PROFILE},
+    {METHOD_DELETE, "/api/user/sessions/{sessionId}", session_remove, ROUTE_PROFILE | ROUTE_ESCAPE},
+    {METHOD_DELETE, "/api/user/sessions", sessions_remove, ROUTE_PROFILE | ROUTE_ESCAPE},
     {.pattern = NULL},
 };

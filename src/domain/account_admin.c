@@ -150,9 +150,9 @@ enum iw_error account_admin_change(struct domain *domain, int64_t id,
 }
 
 enum iw_error account_admin_audit(struct domain *domain, const struct audit_page *page,
-                                  struct account_admin_events *events)
+                                  struct audit_rows *rows)
 {
-    return audit_page(&domain->store, page, &events->items, &events->count, &events->total);
+    return audit_page(&domain->store, page, rows);
 }
 
 enum iw_error account_admin_users(struct domain *domain, const struct users_page *page,

@@ -44,13 +44,8 @@ enum iw_error account_admin_change(struct domain *domain, int64_t id,
                                    const struct account_admin_change *change, const struct audit_actor *actor,
                                    struct account_row *account) IW_MUST_USE;
 
-struct account_admin_events {
-    struct audit_event *items;
-    size_t count;
-    int64_t total;
-};
 enum iw_error account_admin_audit(struct domain *domain, const struct audit_page *page,
-                                  struct account_admin_events *events) IW_MUST_USE;
+                                  struct audit_rows *rows) IW_MUST_USE;
 
 /* Users of all accounts. */
 struct account_admin_users {

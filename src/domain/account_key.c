@@ -1,7 +1,10 @@
 #include "domain/account_key.h"
 
 #include "base/clock.h"
+#include "domain/throttle.h"
 #include "store/keys.h"
+
+enum { day_s = 24 * 60 * 60 };
 
 enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_t limit, int64_t offset,
                                struct account_key_rows *rows)
@@ -22,9 +25,34 @@ struct key_work {
     struct account_key *key;
 };
 
+/* Revoked keys stay in the table: so also the keys of a day are limited.  The count's row is locked. */
+static enum iw_error create_check(const struct store *store, const struct key_work *work)
+{
+    int64_t total, valid = 0, account_id = work->session->account.id;
+    unsigned wait_s = 0;
+    const char *name = arena_printf(store->context->arena, "keys:%lld", (long long)account_id);
+    enum iw_error error = throttle_spend(store, name, account_key_valid_max, day_s, &wait_s);
+    if (error == IW_OK && wait_s == 0)
+        error = keys_count(store, account_id, clock_now_ms(), &total, &valid);
+    if (error == IW_OK && valid >= account_key_valid_max)
+        return context_fail(store->context, IW_VALIDATION_FAILED,
+                            "The account has %d valid keys; revoke one that is not used.",
+                            account_key_valid_max);
+    if (error != IW_OK || wait_s == 0)
+        return error;
+    store->context->retry_after_s = wait_s;
+    store->context->reason = "keys";
+    return context_fail(store->context, IW_USAGE_LIMIT_EXCEEDED,
+                        "The account made %d keys today; further ones are possible in %u s.",
+                        account_key_valid_max, wait_s);
+}
+
 static enum iw_error create_run(const struct store *store, void *argument)
 {
     struct key_work *work = argument;
+    enum iw_error error = create_check(store, work);
+    if (error != IW_OK)
+        return error;
     uint8_t digest[32];
     char prefix[key_prefix_size];
     key_digest(work->value, digest);
@@ -35,7 +63,7 @@ static enum iw_error create_run(const struct store *store, void *argument)
                                  .prefix = prefix,
                                  .created_ms = clock_now_ms(),
                                  .expires_ms = work->wish->expires_ms};
-    enum iw_error error = keys_insert(store, &row, &work->id);
+    error = keys_insert(store, &row, &work->id);
     if (error == IW_OK)
         error = keys_get(store, row.account_id, work->id, work->key);
     return error == IW_OK
@@ -47,15 +75,7 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
                                  const struct account_key_wish *wish, const struct audit_place *place,
                                  char value[key_size], struct account_key *key)
 {
-    int64_t total, valid;
     struct key_work work = {session, wish, value, 0, audit_actor_of(&session->user, place), key};
-    enum iw_error error = keys_count(&domain->store, session->account.id, clock_now_ms(), &total, &valid);
-    if (error == IW_OK && valid >= account_key_valid_max)
-        return context_fail(domain->context, IW_VALIDATION_FAILED,
-                            "The account has %d valid keys; revoke one that is not used.",
-                            account_key_valid_max);
-    if (error != IW_OK)
-        return error;
     key_make(value);
     return db_transaction(&domain->store, create_run, &work);
 }

@@ -20,6 +20,7 @@ enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_
                                struct account_key_rows *rows) IW_MUST_USE;
 
 /* Makes a key; value gets it, once.  expires_ms 0: never.  VALIDATION_FAILED: the account has 100 valid keys.
+ * USAGE_LIMIT_EXCEEDED: it made 100 in a day.
  */
 struct account_key_wish {
     const char *name;

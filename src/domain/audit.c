@@ -9,7 +9,8 @@
 #include "domain/throttle.h"
 #include "store/audit.h"
 
-enum { details_bytes_max = 900 };
+/* A person makes some dozen changes a day, a script that renews keys some hundred. */
+enum { details_bytes_max = 900, changes_day_max = 2000, day_s = 24 * 60 * 60 };
 
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place)
 {
@@ -22,6 +23,33 @@ enum iw_error audit_place_known(const struct store *store, int64_t user_id, cons
     struct arena *arena = store->context->arena;
     return audit_has(store, user_id, "signedIn",
                      arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
+}
+
+/* The argument of admit_run. */
+struct admit_work {
+    int64_t user_id;
+    unsigned wait_s;
+};
+
+static enum iw_error admit_run(const struct store *store, void *argument)
+{
+    struct admit_work *work = argument;
+    return throttle_spend(store,
+                          arena_printf(store->context->arena, "changes:%lld", (long long)work->user_id),
+                          changes_day_max, day_s, &work->wait_s);
+}
+
+enum iw_error audit_change_admit(struct domain *domain, int64_t user_id)
+{
+    struct admit_work work = {.user_id = user_id};
+    enum iw_error error = db_transaction(&domain->store, admit_run, &work);
+    if (error != IW_OK || work.wait_s == 0)
+        return error;
+    domain->context->retry_after_s = work.wait_s;
+    domain->context->reason = "changes";
+    return context_fail(domain->context, IW_USAGE_LIMIT_EXCEEDED,
+                        "You made %d changes today; further ones are possible in %u s.", changes_day_max,
+                        work.wait_s);
 }
 
 /* A value in one line.  Names and addresses have no control characters; other values lose them. */

@@ -31,6 +31,9 @@ struct audit_actor audit_actor_of(const struct user *user, const struct audit_pl
 enum iw_error audit_place_known(const struct store *store, int64_t user_id, const struct audit_place *place,
                                 bool *is_known) IW_MUST_USE;
 
+/* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED: too many in a day. */
+enum iw_error audit_change_admit(struct domain *domain, int64_t user_id) IW_MUST_USE;
+
 /* Adds an event; pairs of detail name and value follow, closed by NULL. */
 enum iw_error audit_add(const struct store *store, const struct audit_actor *actor, const char *event,
                         ...) IW_MUST_USE __attribute__((sentinel));

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/bounds.h"
 
 enum { flush_every_ms = 1000, arena_bytes = 4 << 20, path_size = 201, method_size = 11, id_size = 65 };
 
@@ -21,6 +22,7 @@ struct request_log {
     struct arena *arena; /* of one flush */
     int64_t due_ms;      /* monotonic; valid with rows */
     unsigned count;
+    unsigned dropped; /* since the last flush */
     struct entry entries[request_log_rows_max];
 };
 
@@ -51,10 +53,22 @@ static const char *text_copy(char *to, size_t size, const char *from)
     return to;
 }
 
+static bool has_room(const struct request_log *log, int64_t account_id)
+{
+    unsigned of_account = 0;
+    for (unsigned i = 0; i < log->count; i++)
+        of_account += log->entries[i].row.account_id == account_id;
+    return log->count < request_log_rows_max && of_account < request_log_account_max;
+}
+
 void request_log_add(struct request_log *log, const struct request_log_row *row)
 {
-    if (log == NULL || log->count == request_log_rows_max)
+    if (log == NULL)
         return;
+    if (!has_room(log, row->account_id)) {
+        log->dropped++;
+        return;
+    }
     if (log->count == 0)
         log->due_ms = clock_monotonic_ms() + flush_every_ms;
     struct entry *entry = &log->entries[log->count++];
@@ -76,8 +90,7 @@ void request_log_flush(struct request_log *log, struct domain *domain, bool is_a
 {
     struct request_log_row rows[request_log_rows_max];
     struct context context, *before = domain->context;
-    bool is_due = log->count == request_log_rows_max || request_log_wait_ms(log) == 0;
-    if (log->count == 0 || (!is_all && !is_due))
+    if (log->count == 0 || (!is_all && request_log_wait_ms(log) > 0))
         return;
     for (unsigned i = 0; i < log->count; i++)
         rows[i] = log->entries[i].row;
@@ -86,6 +99,10 @@ void request_log_flush(struct request_log *log, struct domain *domain, bool is_a
     if (request_log_insert(&domain->store, rows, log->count) != IW_OK)
         log_event(LOG_WARN, NULL, "request_log_dropped", LOG_NUMBER("rows", log->count),
                   LOG_TEXT("reason", iw_error_code(context.error)), LOG_TEXT("cause", context.cause));
+    if (log->dropped > 0)
+        log_event(LOG_WARN, NULL, "request_log_dropped", LOG_NUMBER("rows", log->dropped),
+                  LOG_TEXT("reason", "too_many"));
+    log->dropped = 0;
     domain_context_set(domain, before);
     arena_reset(log->arena);
     log->count = 0;
@@ -94,11 +111,16 @@ void request_log_flush(struct request_log *log, struct domain *domain, bool is_a
 enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,
                                struct request_log_rows *rows)
 {
-    return request_log_page(&domain->store, filter, &rows->items, &rows->count, &rows->total);
+    return request_log_page(&domain->store, filter, rows);
 }
 
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count)
 {
     int64_t kept_ms = (int64_t)request_log_days * 24 * 60 * 60 * 1000;
-    return request_log_forget(&domain->store, clock_now_ms() - kept_ms, count);
+    int64_t beyond = 0;
+    enum iw_error error = request_log_forget(&domain->store, clock_now_ms() - kept_ms, count);
+    if (error == IW_OK)
+        error = bounds_trim(&domain->store, BOUNDS_REQUESTS, &beyond);
+    *count += beyond;
+    return error;
 }

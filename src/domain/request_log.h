@@ -1,8 +1,8 @@
 /*
  * The request log of the last seven days, for an account's developers.
  *
- * A pool process collects the rows of its requests.  It writes them after an answer, at most once a second or
- * when its buffer is full.  Rows that cannot be written are dropped: they are no record of the service.
+ * A pool process collects the rows of its requests.  It writes them after an answer, at most once a second.
+ * Rows that cannot be written, or are too many, are dropped: they are no record of the service.
  */
 #ifndef DOMAIN_REQUEST_LOG_H
 #define DOMAIN_REQUEST_LOG_H
@@ -10,7 +10,13 @@
 #include "domain/domain.h"
 #include "store/request_log.h"
 
-enum { request_log_rows_max = 100, request_log_days = 7 };
+enum {
+    /* Rows a second and process, of all accounts and of one; further ones are dropped and counted in the log.
+     */
+    request_log_rows_max = 500,
+    request_log_account_max = 100,
+    request_log_days = 7
+};
 
 struct request_log;
 
@@ -21,21 +27,16 @@ void request_log_free(struct request_log *log);
 /* Adds a row; copies its texts.  log may be NULL. */
 void request_log_add(struct request_log *log, const struct request_log_row *row);
 
-/* Writes the rows when they are due, or all of them. */
+/* Writes the rows when they are due; is_all: now. */
 void request_log_flush(struct request_log *log, struct domain *domain, bool is_all);
 
 /* Milliseconds until the rows are due; -1: there are none. */
 int request_log_wait_ms(const struct request_log *log);
 
-struct request_log_rows {
-    struct request_log_row *items;
-    size_t count;
-    int64_t total; /* at most request_log_count_max */
-};
 enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,
                                struct request_log_rows *rows) IW_MUST_USE;
 
-/* Deletes some rows of more than seven days; *count: how many. */
+/* Deletes some rows of more than seven days, or beyond the bounds (store/bounds.h); *count: how many. */
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count) IW_MUST_USE;
 
 #endif

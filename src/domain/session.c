@@ -5,11 +5,19 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "domain/throttle.h"
 #include "domain/token.h"
 #include "store/sessions.h"
 #include "store/users.h"
 
-enum { touch_every_ms = 60000, user_agent_bytes_max = 200 };
+enum {
+    touch_every_ms = 60000,
+    user_agent_bytes_max = 200,
+    sessions_max = 100,
+    /* A script may sign in for each of its runs.  Each sign-in adds an event. */
+    sign_ins_day_max = 1000,
+    day_s = 24 * 60 * 60
+};
 
 static const char *csrf_token_of(struct arena *arena, const char *token)
 {
@@ -36,6 +44,29 @@ static const char *user_agent_clean(struct arena *arena, const char *text)
     return clean;
 }
 
+static const char *count_name(struct arena *arena, int64_t user_id)
+{
+    return arena_printf(arena, "sign-ins:%lld", (long long)user_id);
+}
+
+enum iw_error session_admit(const struct store *store, int64_t user_id)
+{
+    unsigned wait_s = 0;
+    enum iw_error error =
+        throttle_spend(store, count_name(store->context->arena, user_id), sign_ins_day_max, day_s, &wait_s);
+    if (error != IW_OK || wait_s == 0)
+        return error;
+    store->context->retry_after_s = wait_s;
+    store->context->reason = "sign_ins";
+    return context_fail(store->context, IW_SIGN_IN_LIMITED,
+                        "You signed in %d times today; try again in %u s.", sign_ins_day_max, wait_s);
+}
+
+enum iw_error session_admit_clear(const struct store *store, int64_t user_id)
+{
+    return throttle_refund(store, count_name(store->context->arena, user_id));
+}
+
 enum iw_error session_open(const struct domain *domain, const struct store *store, const struct user *user,
                            const struct audit_place *place, struct session_new *fresh)
 {
@@ -49,6 +80,8 @@ enum iw_error session_open(const struct domain *domain, const struct store *stor
                                      .created_ms = now_ms,
                                      .expires_ms = now_ms + domain->config->console_session_s * 1000};
     enum iw_error error = sessions_insert(store, &row, digest);
+    if (error == IW_OK)
+        error = sessions_trim(store, user->id, sessions_max);
     if (error != IW_OK)
         return error;
     fresh->session = (struct session){.user = *user};

@@ -32,7 +32,7 @@ static enum iw_error place_notice(const struct sign_in_work *work, const struct 
 {
     bool is_known = true;
     const struct user *user = work->user;
-    /* Whoever signed up with a stranger's address must not cause mails to it. */
+    /* A client that signed up with another person's address must not cause mails to it. */
     if (user->last_sign_in_ms == 0 || user->email_verified_ms == 0 || !mail_is_on(work->domain->config))
         return IW_OK;
     enum iw_error error = audit_place_known(store, user->id, work->place, &is_known);
@@ -49,7 +49,9 @@ static enum iw_error open_run(const struct store *store, void *argument)
 {
     struct sign_in_work *work = argument;
     const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    enum iw_error error = place_notice(work, store);
+    enum iw_error error = session_admit(store, work->user->id);
+    if (error == IW_OK)
+        error = place_notice(work, store);
     if (error == IW_OK)
         error = session_open(work->domain, store, work->user, work->place, &work->sign_in->fresh);
     if (error == IW_OK)

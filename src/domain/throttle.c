@@ -29,7 +29,7 @@ static const struct {
 struct throttle_work {
     struct {
         enum counter counter;
-        bool is_ignored; /* it counts, but makes nobody wait */
+        bool is_ignored; /* it counts, but no attempt waits for it */
         uint8_t digest[32];
     } of[counters_max];
     unsigned count;
@@ -190,5 +190,14 @@ enum iw_error throttle_spend(const struct store *store, const char *name, int64_
     }
     row.attempts++;
     row.tried_ms = now_ms;
+    return attempts_write(store, &row);
+}
+
+enum iw_error throttle_refund(const struct store *store, const char *name)
+{
+    uint8_t digest[32];
+    const struct attempts_row row = {
+        .name_digest = digest, .tried_ms = clock_now_ms(), .next_ms = clock_now_ms()};
+    crypto_sha256(name, strlen(name), digest);
     return attempts_write(store, &row);
 }

@@ -17,7 +17,7 @@
 
 /* What is tried, and by whom. */
 struct throttle_try {
-    const char *what; /* a word of its own counts; "": sign-in */
+    const char *what; /* a word that has separate counts; "": sign-in */
     const char *user_name;
     const char *address;
     bool is_known; /* the user signed in from this network before: the count by user is no obstacle */
@@ -26,7 +26,7 @@ struct throttle_try {
 /* Counts an attempt.  SIGN_IN_LIMITED with retry_after_s: the attempt must not be made. */
 enum iw_error throttle_enter(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
 
-/* After a success: the counts of the user begin anew, and the network's loses this attempt. */
+/* After a success: the counts of the user begin again, and the network's loses this attempt. */
 enum iw_error throttle_clear(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
 
 /* The same in the caller's transaction, after another proof than a sign-in: a link of a mail. */
@@ -42,6 +42,9 @@ enum iw_error throttle_session_clear(struct domain *domain, int64_t session_id) 
  */
 enum iw_error throttle_spend(const struct store *store, const char *name, int64_t most, int64_t window_s,
                              unsigned *wait_s) IW_MUST_USE;
+
+/* All units of the name are free again. */
+enum iw_error throttle_refund(const struct store *store, const char *name) IW_MUST_USE;
 
 /* The part of an address that counts: the /64 of an IPv6 address, else the whole.  The arena's. */
 const char *throttle_network(struct arena *arena, const char *address);

@@ -14,6 +14,7 @@
 #include "store/accounts.h"
 #include "store/attempts.h"
 #include "store/audit.h"
+#include "store/bounds.h"
 #include "store/erasure.h"
 #include "store/invitations.h"
 #include "store/sessions.h"
@@ -142,7 +143,7 @@ static enum iw_error address_known(struct domain *domain, const struct user *use
     return mail_queue(domain, &domain->store, &mail);
 }
 
-/* ---- users that nobody verified ---- */
+/* ---- unverified users ---- */
 
 enum iw_error user_unverified_remove(const struct domain *domain, const struct store *store, int64_t user_id)
 {
@@ -330,7 +331,7 @@ static enum iw_error reset_run(const struct store *store, void *argument)
     int64_t id = work->user->id;
     if (error == IW_OK)
         error = users_password_set(store, id, work->hash);
-    /* Whoever signed up with this address did not own it. */
+    /* The client that signed up did not own this address. */
     bool is_strange = mail_is_on(work->domain->config) && work->user->email_verified_ms == 0;
     if (error == IW_OK && is_strange)
         error = users_totp_set(store, id, NULL, 0);
@@ -349,6 +350,8 @@ static enum iw_error reset_run(const struct store *store, void *argument)
     const struct throttle_try attempt = {"", work->user->email, work->place->address, false};
     if (error == IW_OK)
         error = throttle_forgive(store, &attempt);
+    if (error == IW_OK)
+        error = session_admit_clear(store, id);
     if (error != IW_OK)
         return error;
     const struct audit_actor actor = audit_actor_of(work->user, work->place);
@@ -408,18 +411,23 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
     return users_profile_set(&domain->store, session->user.id, name, language);
 }
 
-enum iw_error user_forget(struct domain *domain)
+enum iw_error user_forget(struct domain *domain, int64_t *count)
 {
+    int64_t of[6] = {0};
     const struct store *store = &domain->store;
     int64_t now_ms = clock_now_ms();
     enum iw_error error =
-        sessions_forget(store, now_ms - domain->config->console_session_idle_s * 1000, now_ms);
+        sessions_forget(store, now_ms - domain->config->console_session_idle_s * 1000, now_ms, &of[0]);
     if (error == IW_OK)
-        error = tokens_forget(store, now_ms);
+        error = tokens_forget(store, now_ms, &of[1]);
     if (error == IW_OK)
-        error = invitations_forget(store, now_ms);
+        error = invitations_forget(store, now_ms, &of[2]);
     if (error == IW_OK)
-        error = attempts_forget(store, now_ms - day_ms);
-    return error == IW_OK ? audit_forget(store, now_ms - domain->config->console_audit_kept_days * day_ms)
-                          : error;
+        error = attempts_forget(store, now_ms - day_ms, &of[3]);
+    if (error == IW_OK)
+        error = audit_forget(store, now_ms - domain->config->console_audit_kept_days * day_ms, &of[4]);
+    if (error == IW_OK)
+        error = bounds_trim(store, BOUNDS_EVENTS, &of[5]);
+    *count = of[0] + of[1] + of[2] + of[3] + of[4] + of[5];
+    return error;
 }

@@ -78,7 +78,7 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
                                enum user_language language) IW_MUST_USE;
 
-/* Everything that the worker or the console deletes after its time. */
-enum iw_error user_forget(struct domain *domain) IW_MUST_USE;
+/* Deletes some of what has ended or is beyond its bound; *count: how many rows. */
+enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
 
 #endif

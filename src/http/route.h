@@ -21,7 +21,9 @@ enum route_flag {
     /* Console: only for users of the operator. */
     ROUTE_OPERATOR = 8,
     /* Console: also before the address is verified, and while the account is suspended. */
-    ROUTE_PROFILE = 16
+    ROUTE_PROFILE = 16,
+    /* Console: no part of a user's changes of a day, which a thief of a session could use up. */
+    ROUTE_ESCAPE = 32
 };
 
 struct route {

@@ -93,7 +93,8 @@ static void request_print(const struct request *request, enum iw_error error, in
 static void request_note(const struct request *request, enum iw_error error, int64_t ms)
 {
     const struct account *account = request->account;
-    if (account == NULL || account->key_id == 0)
+    /* A refusal by the limiter costs no row: a client could send thousands a second. */
+    if (account == NULL || account->key_id == 0 || error == IW_RATE_LIMIT_EXCEEDED)
         return;
     request_log_add(request->log,
                     &(struct request_log_row){.account_id = account->id,

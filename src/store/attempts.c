@@ -33,8 +33,9 @@ enum iw_error attempts_write(const struct store *store, const struct attempts_ro
                   values, 4, NULL);
 }
 
-enum iw_error attempts_forget(const struct store *store, int64_t before_ms)
+enum iw_error attempts_forget(const struct store *store, int64_t before_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(before_ms)};
-    return db_run(store, "DELETE FROM sign_in_attempts WHERE tried_at < ? LIMIT 1000", values, 1, NULL);
+    return query_change(store, "DELETE FROM sign_in_attempts WHERE tried_at < ? LIMIT 1000", values, 1,
+                        count);
 }

@@ -20,6 +20,6 @@ enum iw_error attempts_lock(const struct store *store, struct attempts_row *row)
 
 enum iw_error attempts_write(const struct store *store, const struct attempts_row *row) IW_MUST_USE;
 
-enum iw_error attempts_forget(const struct store *store, int64_t before_ms) IW_MUST_USE;
+enum iw_error attempts_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -15,25 +15,34 @@ enum iw_error audit_insert(const struct store *store, int64_t account_id, const 
                   values, 7, NULL);
 }
 
-enum iw_error audit_page(const struct store *store, const struct audit_page *page,
-                         struct audit_event **events, size_t *count, int64_t *total)
+enum iw_error audit_page(const struct store *store, const struct audit_page *page, struct audit_rows *list)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(page->account_id), db_integer(page->limit),
-                                      db_integer(page->offset)};
+    const struct db_value values[] = {db_integer(page->account_id), db_integer(page->before_id),
+                                      db_integer(page->limit), db_integer(page->offset)};
     enum iw_error error =
-        query_number(store, "SELECT COUNT(*) FROM audit_events WHERE account_id = ?", values, 1, total);
-    if (error == IW_OK)
-        error = db_run(store,
-                       "SELECT id, at, event, user_id, user_name, address, details FROM audit_events WHERE "
-                       "account_id = ? ORDER BY id DESC LIMIT ? OFFSET ?",
-                       values, 3, &rows);
+        db_run(store,
+               "SELECT COUNT(*), COALESCE(MIN(id), 0) FROM (SELECT id FROM audit_events WHERE account_id = ? "
+               "AND id < ? ORDER BY id DESC LIMIT 5000) newest",
+               values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *events = arena_array(store->context->arena, rows.count + 1, sizeof **events);
-    *count = rows.count;
+    *list = (struct audit_rows){.total = db_integer_of(db_at(&rows, 0, 0))};
+    if (list->total == audit_window)
+        list->older_id = db_integer_of(db_at(&rows, 0, 1));
+    if (page->offset >= list->total)
+        return IW_OK;
+    error = db_run(store,
+                   "SELECT id, at, event, user_id, user_name, address, details FROM audit_events WHERE id IN "
+                   "(SELECT id FROM (SELECT id FROM audit_events WHERE account_id = ? AND id < ? ORDER BY id "
+                   "DESC LIMIT ? OFFSET ?) page) ORDER BY id DESC",
+                   values, 4, &rows);
+    if (error != IW_OK)
+        return error;
+    list->items = arena_array(store->context->arena, rows.count + 1, sizeof *list->items);
+    list->count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
-        (*events)[row] = (struct audit_event){
+        list->items[row] = (struct audit_event){
             .id = db_integer_of(db_at(&rows, row, 0)),
             .at_ms = db_integer_of(db_at(&rows, row, 1)),
             .event = db_text_of(db_at(&rows, row, 2)),
@@ -44,6 +53,8 @@ enum iw_error audit_page(const struct store *store, const struct audit_page *pag
         };
     return IW_OK;
 }
+
+_Static_assert(audit_window == 5000, "the statement above has the number");
 
 enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *details,
                         bool *has)
@@ -59,8 +70,8 @@ enum iw_error audit_has(const struct store *store, int64_t user_id, const char *
     return error;
 }
 
-enum iw_error audit_forget(const struct store *store, int64_t before_ms)
+enum iw_error audit_forget(const struct store *store, int64_t before_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(before_ms)};
-    return db_run(store, "DELETE FROM audit_events WHERE at < ? LIMIT 1000", values, 1, NULL);
+    return query_change(store, "DELETE FROM audit_events WHERE at < ? LIMIT 1000", values, 1, count);
 }

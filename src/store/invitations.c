@@ -85,8 +85,8 @@ enum iw_error invitations_delete(const struct store *store, int64_t account_id, 
     return query_change(store, "DELETE FROM invitations WHERE account_id = ? AND id = ?", values, 2, count);
 }
 
-enum iw_error invitations_forget(const struct store *store, int64_t now_ms)
+enum iw_error invitations_forget(const struct store *store, int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(now_ms)};
-    return db_run(store, "DELETE FROM invitations WHERE expires_at < ? LIMIT 1000", values, 1, NULL);
+    return query_change(store, "DELETE FROM invitations WHERE expires_at < ? LIMIT 1000", values, 1, count);
 }

@@ -29,6 +29,6 @@ enum iw_error invitations_list(const struct store *store, int64_t account_id, in
 enum iw_error invitations_delete(const struct store *store, int64_t account_id, int64_t id,
                                  int64_t *count) IW_MUST_USE;
 
-enum iw_error invitations_forget(const struct store *store, int64_t now_ms) IW_MUST_USE;
+enum iw_error invitations_forget(const struct store *store, int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 #endif

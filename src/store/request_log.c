@@ -37,44 +37,86 @@ enum iw_error request_log_insert(const struct store *store, const struct request
 }
 
 #define LOG_FILTER                                                                                           \
-    "FROM request_log WHERE account_id = ? AND at >= ? AND (? IS NULL OR method = ?) AND status BETWEEN ? "  \
-    "AND ? AND (? IS NULL OR code = ?) AND (? = 0 OR key_id = ?) AND (? IS NULL OR request_id = ?) "
+    "FROM request_log FORCE INDEX (request_log_account) WHERE account_id = ? AND id BETWEEN ? AND ? AND at " \
+    ">= ? AND (? IS NULL OR method = ?) AND status BETWEEN ? AND ? AND (? IS NULL OR code = ?) AND (? = 0 "  \
+    "OR key_id = ?) AND (? IS NULL OR request_id = ?) ORDER BY id DESC"
 
-enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
-                               struct request_log_row **list, size_t *count, int64_t *total)
+enum { filter_values = 14 };
+
+static void filter_write(const struct request_log_filter *filter, int64_t first_id, int64_t last_id,
+                         struct db_value values[filter_values])
+{
+    const struct db_value all[filter_values] = {
+        db_integer(filter->account_id),  db_integer(first_id),          db_integer(last_id),
+        db_time(filter->since_ms),       db_text(filter->method),       db_text(filter->method),
+        db_integer(filter->status_from), db_integer(filter->status_to), db_text(filter->code),
+        db_text(filter->code),           db_integer(filter->key_id),    db_integer(filter->key_id),
+        db_text(filter->request_id),     db_text(filter->request_id)};
+    for (unsigned i = 0; i < filter_values; i++)
+        values[i] = all[i];
+}
+
+/* The ids that a search reads.  *older_id: 0, or the id that the search of older rows begins before. */
+static enum iw_error window_find(const struct store *store, const struct request_log_filter *filter,
+                                 int64_t *first_id, int64_t *older_id)
 {
     struct db_rows rows;
-    const struct db_value values[] = {
-        db_integer(filter->account_id), db_time(filter->since_ms),       db_text(filter->method),
-        db_text(filter->method),        db_integer(filter->status_from), db_integer(filter->status_to),
-        db_text(filter->code),          db_text(filter->code),           db_integer(filter->key_id),
-        db_integer(filter->key_id),     db_text(filter->request_id),     db_text(filter->request_id),
-        db_integer(filter->limit),      db_integer(filter->offset)};
-    enum iw_error error = query_number(
-        store, "SELECT COUNT(*) FROM (SELECT 1 " LOG_FILTER "LIMIT 10000) some", values, 12, total);
-    if (error == IW_OK)
-        error = db_run(store,
-                       "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER
-                       "ORDER BY id DESC LIMIT ? OFFSET ?",
-                       values, 14, &rows);
+    const struct db_value values[] = {db_integer(filter->account_id), db_integer(filter->before_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT COUNT(*), COALESCE(MIN(id), 0) FROM (SELECT id FROM request_log WHERE account_id = ? "
+               "AND id < ? ORDER BY id DESC LIMIT 5000) newest",
+               values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *list = arena_array(store->context->arena, rows.count + 1, sizeof **list);
-    *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*list)[row] = (struct request_log_row){.account_id = filter->account_id,
-                                                .key_id = db_integer_of(db_at(&rows, row, 0)),
-                                                .request_id = db_text_of(db_at(&rows, row, 1)),
-                                                .method = db_text_of(db_at(&rows, row, 2)),
-                                                .path = db_text_of(db_at(&rows, row, 3)),
-                                                .status = (unsigned)db_integer_of(db_at(&rows, row, 4)),
-                                                .code = db_text_of(db_at(&rows, row, 5)),
-                                                .ms = db_integer_of(db_at(&rows, row, 6)),
-                                                .at_ms = db_integer_of(db_at(&rows, row, 7))};
+    *first_id = db_integer_of(db_at(&rows, 0, 1));
+    *older_id = db_integer_of(db_at(&rows, 0, 0)) == request_log_window ? *first_id : 0;
     return IW_OK;
 }
 
-_Static_assert(request_log_count_max == 10000, "the statement above has the number");
+_Static_assert(request_log_window == 5000, "the statement above has the number");
+
+static enum iw_error rows_read(const struct store *store, const struct request_log_filter *filter,
+                               const int64_t *ids, size_t count, struct request_log_row *list)
+{
+    struct db_rows rows;
+    struct db_value values[filter_values];
+    filter_write(filter, ids[count - 1], ids[0], values);
+    enum iw_error error =
+        db_run(store, "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER, values,
+               filter_values, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < count; row++)
+        list[row] = (struct request_log_row){.account_id = filter->account_id,
+                                             .key_id = db_integer_of(db_at(&rows, row, 0)),
+                                             .request_id = db_text_of(db_at(&rows, row, 1)),
+                                             .method = db_text_of(db_at(&rows, row, 2)),
+                                             .path = db_text_of(db_at(&rows, row, 3)),
+                                             .status = (unsigned)db_integer_of(db_at(&rows, row, 4)),
+                                             .code = db_text_of(db_at(&rows, row, 5)),
+                                             .ms = db_integer_of(db_at(&rows, row, 6)),
+                                             .at_ms = db_integer_of(db_at(&rows, row, 7))};
+    return error;
+}
+
+enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+                               struct request_log_rows *list)
+{
+    struct query_ids ids = {.count = 0};
+    struct db_value values[filter_values];
+    int64_t first_id = 0;
+    enum iw_error error = window_find(store, filter, &first_id, &list->older_id);
+    filter_write(filter, first_id, filter->before_id - 1, values);
+    if (error == IW_OK)
+        error = query_ids(store, "SELECT id " LOG_FILTER, values, filter_values, &ids);
+    size_t offset = filter->offset < (int64_t)ids.count ? (size_t)filter->offset : ids.count;
+    size_t left = ids.count - offset;
+    list->total = (int64_t)ids.count;
+    list->count = filter->limit < (int64_t)left ? (size_t)filter->limit : left;
+    list->items = arena_array(store->context->arena, list->count + 1, sizeof *list->items);
+    return error == IW_OK && list->count > 0
+               ? rows_read(store, filter, ids.items + offset, list->count, list->items)
+               : error;
+}
 
 /* Ids grow with time, so that no index on the time is needed. */
 enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count)

@@ -34,16 +34,24 @@ struct request_log_filter {
     const char *code;
     int64_t key_id;
     const char *request_id;
+    int64_t before_id; /* only older rows */
     int64_t limit;
     int64_t offset;
 };
 
-/* Rows beyond are not counted. */
-enum { request_log_count_max = 10000 };
+/* A list reads so many rows, however many it finds: a third of the 50 ms that a list may take. */
+enum { request_log_window = 5000 };
 
-/* One page, newest first; the array is the arena's. */
+struct request_log_rows {
+    struct request_log_row *items; /* the arena's */
+    size_t count;
+    int64_t total;    /* of the rows that were read */
+    int64_t older_id; /* before_id of the list of older rows; 0: there are none */
+};
+
+/* One page, newest first. */
 enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
-                               struct request_log_row **rows, size_t *count, int64_t *total) IW_MUST_USE;
+                               struct request_log_rows *rows) IW_MUST_USE;
 
 /* Deletes some rows that are older; *count: how many. */
 enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;

@@ -83,9 +83,22 @@ enum iw_error sessions_end_others(const struct store *store, int64_t user_id, in
     return db_run(store, "DELETE FROM user_sessions WHERE user_id = ? AND id <> ?", values, 2, NULL);
 }
 
-enum iw_error sessions_forget(const struct store *store, int64_t seen_ms, int64_t now_ms)
+enum iw_error sessions_trim(const struct store *store, int64_t user_id, int64_t most)
+{
+    int64_t edge_id = 0;
+    const struct db_value find[] = {db_integer(user_id), db_integer(most)};
+    enum iw_error error = query_number(
+        store, "SELECT id FROM user_sessions WHERE user_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?", find, 2,
+        &edge_id);
+    const struct db_value values[] = {db_integer(user_id), db_integer(edge_id)};
+    return error == IW_OK && edge_id > 0
+               ? db_run(store, "DELETE FROM user_sessions WHERE user_id = ? AND id <= ?", values, 2, NULL)
+               : error;
+}
+
+enum iw_error sessions_forget(const struct store *store, int64_t seen_ms, int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(seen_ms), db_time(now_ms)};
-    return db_run(store, "DELETE FROM user_sessions WHERE seen_at < ? OR expires_at < ? LIMIT 1000", values,
-                  2, NULL);
+    return query_change(store, "DELETE FROM user_sessions WHERE seen_at < ? OR expires_at < ? LIMIT 1000",
+                        values, 2, count);
 }

@@ -39,6 +39,10 @@ enum iw_error sessions_end(const struct store *store, int64_t user_id, int64_t i
 enum iw_error sessions_end_others(const struct store *store, int64_t user_id, int64_t except_id) IW_MUST_USE;
 
 /* Deletes sessions that ended before these times. */
-enum iw_error sessions_forget(const struct store *store, int64_t seen_ms, int64_t now_ms) IW_MUST_USE;
+/* Ends all but the newest sessions of a user. */
+enum iw_error sessions_trim(const struct store *store, int64_t user_id, int64_t most) IW_MUST_USE;
+
+enum iw_error sessions_forget(const struct store *store, int64_t seen_ms, int64_t now_ms,
+                              int64_t *count) IW_MUST_USE;
 
 #endif

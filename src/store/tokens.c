@@ -50,10 +50,10 @@ enum iw_error tokens_delete(const struct store *store, int64_t user_id, enum tok
     return db_run(store, "DELETE FROM user_tokens WHERE user_id = ? AND purpose = ?", values, 2, NULL);
 }
 
-enum iw_error tokens_forget(const struct store *store, int64_t now_ms)
+enum iw_error tokens_forget(const struct store *store, int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(now_ms)};
-    return db_run(store, "DELETE FROM user_tokens WHERE expires_at < ? LIMIT 1000", values, 1, NULL);
+    return query_change(store, "DELETE FROM user_tokens WHERE expires_at < ? LIMIT 1000", values, 1, count);
 }
 
 enum iw_error tokens_codes_set(const struct store *store, int64_t user_id, const uint8_t (*digests)[32],

@@ -35,7 +35,7 @@ enum iw_error tokens_take(const struct store *store, enum token_purpose purpose,
 enum iw_error tokens_delete(const struct store *store, int64_t user_id,
                             enum token_purpose purpose) IW_MUST_USE;
 
-enum iw_error tokens_forget(const struct store *store, int64_t now_ms) IW_MUST_USE;
+enum iw_error tokens_forget(const struct store *store, int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 /* Replaces the user's recovery codes by count digests of 32 bytes; 0: deletes them. */
 enum iw_error tokens_codes_set(const struct store *store, int64_t user_id, const uint8_t (*digests)[32],

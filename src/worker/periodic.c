@@ -37,7 +37,7 @@ enum {
     unfinished_age_s = 24 * 60 * 60,
     retries_pause_ms = 2000,
     users_pause_ms = 10000,
-    requests_step = 5000
+    users_step = 1000 /* the least of the steps: more may be left */
 };
 
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
@@ -167,12 +167,12 @@ static int64_t periodic_retries(struct worker *worker)
 /* Ended sessions, tokens and invitations, old events and requests of the console. */
 static int64_t periodic_users(struct worker *worker)
 {
-    int64_t requests = 0;
+    int64_t requests = 0, others = 0;
     enum iw_error error = request_log_forget_old(&worker->domain, &requests);
     if (error == IW_OK)
-        error = user_forget(&worker->domain);
+        error = user_forget(&worker->domain, &others);
     flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
-    return requests == requests_step ? 0 : users_pause_ms;
+    return error == IW_OK && requests + others >= users_step ? 0 : users_pause_ms;
 }
 
 /* Segments of orders for lists: the pauses are a multiple of the work. */

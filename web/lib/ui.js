@@ -244,13 +244,14 @@ export function Table({ caption, columns, rows, keyOf, empty }) {
       html`<td key=${key} role="cell" data-label=${title} class=${style}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`;
 }
 
-export function Pager({ info, onPage }) {
-  if (!info || info.totalPages <= 1) return null;
+export function Pager({ info, onPage, onOlder }) {
+  if (!info || (info.totalPages <= 1 && !info.olderBefore)) return null;
   const { currentPage: page, totalPages: pages, totalItems } = info;
   return html`<nav class="pager" aria-label=${t("pages")}>
     <${Button} disabled=${page <= 1} onClick=${() => onPage(page - 1)}>${t("page.before")}<//>
     <span>${t("page.of", { page, pages, items: totalItems })}</span>
-    <${Button} disabled=${page >= pages} onClick=${() => onPage(page + 1)}>${t("page.next")}<//></nav>`;
+    <${Button} disabled=${page >= pages} onClick=${() => onPage(page + 1)}>${t("page.next")}<//>
+    ${info.olderBefore && html`<${Button} onClick=${() => onOlder(info.olderBefore)}>${t("page.older")}<//>`}</nav>`;
 }
 
 export const Empty = ({ icon, title, children }) => html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2>${children}</div>`;

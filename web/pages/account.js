@@ -83,8 +83,8 @@ function Invite({ onClose }) {
 }
 
 export function Audit() {
-  const { page = "1" } = route.value.query;
-  const state = useLoad((signal) => get("/audit", { page, limit: 50 }, { signal }), [page]);
+  const { page = "1", before = "" } = route.value.query;
+  const state = useLoad((signal) => get("/audit", { page, limit: 50, before }, { signal }), [page, before]);
   const words = (details) => Object.entries(details ?? {}).map(([name, value]) => `${name}: ${value}`).join(", ");
   const columns = [
     ["at", t("requests.at"), (entry) => html`<time datetime=${entry.at} title=${day(entry.at)}>${moment(entry.at)}</time>`],
@@ -94,5 +94,5 @@ export function Audit() {
   ];
   return html`<${Head} title=${t("account.title")} lead=${t("audit.lead")} /><${AccountTabs} />
     <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("audit.title")} columns=${columns} rows=${data.events} keyOf=${(entry) => entry.id} />
-      <${Pager} info=${data.pageInfo} onPage=${(number) => go("/account/audit", { page: number })} />`}<//>`;
+      <${Pager} info=${data.pageInfo} onPage=${(number) => go("/account/audit", { page: number, before })} onOlder=${(id) => go("/account/audit", { before: id })} />`}<//>`;
 }

@@ -10,10 +10,10 @@ const kindOf = (status) => (status < 400 ? "good" : status < 500 ? "warning" : "
 
 export function Requests() {
   const { query } = route.value;
-  const { page = "1", method = "", status = "", code = "", keyId = "", requestId = "" } = query;
-  const found = useLoad((signal) => get("/requests", { page, limit: 50, method, status, code, keyId, requestId }, { signal }), [page, method, status, code, keyId, requestId]);
+  const { page = "1", method = "", status = "", code = "", keyId = "", requestId = "", before = "" } = query;
+  const found = useLoad((signal) => get("/requests", { page, limit: 50, method, status, code, keyId, requestId, before }, { signal }), [page, method, status, code, keyId, requestId, before]);
   const keys = useLoad((signal) => get("/keys", { limit: 100 }, { signal }), []);
-  const filter = (changes) => go("/developers/requests", { ...query, page: "", ...changes });
+  const filter = (changes) => go("/developers/requests", { ...query, page: "", before: "", ...changes });
   const form = useForm({ code, requestId }, async (values) => filter({ code: values.code.trim(), requestId: values.requestId.trim() }));
   const keyName = (id) => keys.data?.keys.find((key) => key.id === id)?.name ?? id;
   const columns = [
@@ -35,5 +35,5 @@ export function Requests() {
       <${Field} label=${t("requests.code")} ...${form.bind("code")} /><${Field} label=${t("requests.id")} ...${form.bind("requestId")} />
       <${Button} type="submit">${t("requests.filter")}<//></form>
     <${Loaded} state=${found}>${(data) => html`<${Table} caption=${t("requests.title")} columns=${columns} rows=${data.requests} keyOf=${(row) => row.requestId}
-      empty=${html`<${Empty} icon="code" title=${t("requests.empty")} />`} /><${Pager} info=${data.pageInfo} onPage=${(value) => go("/developers/requests", { ...query, page: value })} />`}<//>`;
+      empty=${html`<${Empty} icon="code" title=${t("requests.empty")} />`} /><${Pager} info=${data.pageInfo} onPage=${(value) => go("/developers/requests", { ...query, page: value })} onOlder=${(id) => filter({ before: id })} />`}<//>`;
 }

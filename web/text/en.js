@@ -4,7 +4,7 @@ export default {
   accountName: "Account name", "accountName.hint": "Your studio, company or own name.", actions: "Actions", all: "All", back: "Back", cancel: "Cancel", close: "Close",
   code: "Code", "code.hint": "Six digits of your authenticator app, or a recovery code.", continue: "Continue", copied: "Copied", copy: "Copy", edit: "Edit", email: "Email",
   loading: "Loading", menu: "Menu", name: "Name", never: "Never", none: "Nothing here yet.", off: "Off", on: "On", pages: "Pages", "page.before": "Previous",
-  "page.next": "Next", "page.of": "Page {page} of {pages}, {items} in total", reload: "Refresh", retry: "Try again", save: "Save", saved: "Saved.", signOut: "Sign out",
+  "page.next": "Next", "page.older": "Search older entries", "page.of": "Page {page} of {pages}, {items} in total", reload: "Refresh", retry: "Try again", save: "Save", saved: "Saved.", signOut: "Sign out",
   skip: "Skip to the content", "theme.dark": "Use dark colours", "theme.light": "Use light colours", verified: "Verified",
   "missing.title": "This page does not exist", "missing.back": "Back to the overview", "language.title": "Language",
   "waiting.title": "The service does not answer at the moment", "waiting.text": "The console tries again by itself. Nothing is lost.",

@@ -4,7 +4,7 @@ export default {
   accountName: "계정 이름", "accountName.hint": "스튜디오, 회사 또는 본인의 이름입니다.", actions: "작업", all: "전체", back: "뒤로", cancel: "취소", close: "닫기",
   code: "코드", "code.hint": "인증 앱의 6자리 숫자 또는 복구 코드입니다.", continue: "계속", copied: "복사됨", copy: "복사", edit: "편집", email: "이메일",
   loading: "불러오는 중", menu: "메뉴", name: "이름", never: "없음", none: "아직 내용이 없습니다.", off: "꺼짐", on: "켜짐", pages: "페이지", "page.before": "이전",
-  "page.next": "다음", "page.of": "{pages}페이지 중 {page}페이지, 총 {items}개", reload: "새로 고침", retry: "다시 시도", save: "저장", saved: "저장했습니다.", signOut: "로그아웃",
+  "page.next": "다음", "page.older": "이전 기록 검색", "page.of": "{pages}페이지 중 {page}페이지, 총 {items}개", reload: "새로 고침", retry: "다시 시도", save: "저장", saved: "저장했습니다.", signOut: "로그아웃",
   skip: "본문으로 건너뛰기", "theme.dark": "어두운 색상 사용", "theme.light": "밝은 색상 사용", verified: "확인됨",
   "missing.title": "없는 페이지입니다", "missing.back": "개요로 돌아가기", "language.title": "언어",
   "waiting.title": "지금 서비스가 응답하지 않습니다", "waiting.text": "콘솔이 자동으로 다시 시도합니다. 잃어버리는 것은 없습니다.",
