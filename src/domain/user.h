@@ -44,7 +44,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
                            const struct audit_place *place, bool *is_open, struct user *user) IW_MUST_USE;
 
 /*
- * Deletes a user, and its account, whose address was never verified: somebody else may have signed up with
+ * Deletes a user, and its account, whose address was never verified: another client may have signed up with
  * it. Not one whose account has orders, keys or other users, and not without mail.
  */
 enum iw_error user_unverified_remove(const struct domain *domain, const struct store *store,

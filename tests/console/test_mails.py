@@ -195,7 +195,7 @@ def test_mails_of_a_kind_have_a_limit_by_recipient_that_strangers_cannot_use_up(
     assert len(of(sink, owner.email, "Set a new password")) == 11
 
 
-# ---- whoever signs up with a stranger's address ----
+# ---- a sign-up with another person's address ----
 
 def squatted(stack):
     """A browser that is signed in with an address that it does not own."""
