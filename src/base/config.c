@@ -13,18 +13,15 @@
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/mailbox.h"
 #include "base/text.h"
+#include "base/url.h"
 
-#define TEXT(section, name, value, reload, sentence)                                                         \
+#define KIND(kind, section, name, value, reload, sentence)                                                   \
     {                                                                                                        \
-#section, #name, CONFIG_TEXT, offsetof(struct config, section##_##name), value, 0, 0, reload,        \
-            sentence                                                                                         \
+#section, #name, kind, offsetof(struct config, section##_##name), value, 0, 0, reload, sentence      \
     }
-#define ENDPOINTS(section, name, value, reload, sentence)                                                    \
-    {                                                                                                        \
-#section, #name, CONFIG_ENDPOINTS, offsetof(struct config, section##_##name), value, 0, 0, reload,   \
-            sentence                                                                                         \
-    }
+#define TEXT(section, name, value, reload, sentence) KIND(CONFIG_TEXT, section, name, value, reload, sentence)
 #define INTEGER(section, name, value, least, most, reload, sentence)                                         \
     {                                                                                                        \
 #section, #name, CONFIG_INTEGER, offsetof(struct config, section##_##name), value, least, most,      \
@@ -51,9 +48,9 @@ static const struct config_key keys[] = {
          "Unix socket of MariaDB; empty to use host and port."),
     TEXT(database, host, "127.0.0.1", false, "Host of MariaDB when no socket is set."),
     INTEGER(database, port, "3306", 1, 65535, false, "Port of MariaDB when no socket is set."),
-    ENDPOINTS(database, hosts, "", false,
-              "Servers of a cluster, instead of socket, host and port: \"a, b:3307, /run/c.sock\"; the first "
-              "one that is ready is used; empty for one server."),
+    KIND(CONFIG_ENDPOINTS, database, hosts, "", false,
+         "Servers of a cluster, instead of socket, host and port: \"a, b:3307, /run/c.sock\"; the first "
+         "one that is ready is used; empty for one server."),
     INTEGER(database, back_s, "30", 0, 86400, false,
             "Seconds for which an earlier one of hosts must be ready before it is used again."),
     TEXT(database, name, "imgward", false, "Name of the database."),
@@ -67,10 +64,9 @@ static const struct config_key keys[] = {
     TEXT(redis, socket, "", false, "Unix socket of Redis; empty to use host and port."),
     TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
     INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),
-    ENDPOINTS(
-        redis, sentinels, "", false,
-        "Sentinels that name the master, instead of socket, host and port: \"a, b:26379, c\"; empty for "
-        "none."),
+    KIND(CONFIG_ENDPOINTS, redis, sentinels, "", false,
+         "Sentinels that name the master, instead of socket, host and port: \"a, b:26379, c\"; empty for "
+         "none."),
     TEXT(redis, master, "mymaster", false, "Name of the master at the Sentinels."),
     TEXT(redis, password_file, "", false,
          "File with the password on one line, mode 0600; empty for none. Sentinels get it too."),
@@ -92,7 +88,7 @@ static const struct config_key keys[] = {
         "Requests of one account that the pool serves at the same time at most; a plan has one for each 30 "
         "requests a minute, at least 4."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
-    TEXT(api, public_url, "https://localhost", true,
+    KIND(CONFIG_WEB_URL, api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),
     TEXT(api, database_user, "", false, "User of the database for the API; empty for database.user."),
     TEXT(api, database_password_file, "", false,
@@ -147,9 +143,10 @@ static const struct config_key keys[] = {
     INTEGER(console, hash_memory_bytes, "67108864", 8192, 4294967296, true,
             "Memory of Argon2id for a password in bytes (libsodium: memlimit)."),
     INTEGER(console, audit_kept_days, "400", 1, 3650, true, "Days after which a security event is deleted."),
-    TEXT(mail, url, "", true,
+    KIND(CONFIG_MAIL_URL, mail, url, "", true,
          "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; empty: no mail is sent."),
-    TEXT(mail, from, "", true, "Address that mails come from."),
+    KIND(CONFIG_MAILBOX, mail, from, "", true,
+         "Address that mails come from, as name@example.com or Display name <name@example.com>."),
     TEXT(mail, user, "", true, "User at the mail server; empty for none."),
     TEXT(mail, password_file, "", true, "File with the password of mail.user on one line, mode 0600."),
     BOOLEAN(mail, tls, "yes", true, "Whether smtp:// requires STARTTLS."),
@@ -305,6 +302,49 @@ static bool boolean_read(const char *text, bool *value)
     return false;
 }
 
+static bool endpoints_are_sound(const char *text)
+{
+    struct endpoint endpoints[endpoints_max];
+    return endpoints_read(text, 1, endpoints) >= 0;
+}
+
+/* Paths are appended to it. */
+static bool web_url_is_sound(const char *text)
+{
+    struct url url;
+    return url_read(text, &url) && url.user.length == 0 && strpbrk(url.rest, "?#") == NULL &&
+           (url_part_is(url.scheme, "https") || url_part_is(url.scheme, "http"));
+}
+
+/* libcurl takes a path for the name in EHLO. */
+static bool mail_url_is_sound(const char *text)
+{
+    struct url url;
+    return url_read(text, &url) && url.user.length == 0 && strpbrk(url.rest, "?#") == NULL &&
+           (url_part_is(url.scheme, "smtp") || url_part_is(url.scheme, "smtps"));
+}
+
+static bool mailbox_is_sound(const char *text)
+{
+    struct mailbox mailbox;
+    return mailbox_read(text, &mailbox);
+}
+
+/* The texts that have a form. */
+static const struct {
+    bool (*is_sound)(const char *text);
+    const char *wanted;
+} forms[CONFIG_INTEGER] = {
+    [CONFIG_ENDPOINTS] = {endpoints_are_sound,
+                          "a list such as \"a, b:3307, [::1]:3306, /run/c.sock\" of 16 at most"},
+    [CONFIG_WEB_URL] = {web_url_is_sound, "https://HOST or https://HOST:PORT"},
+    [CONFIG_MAIL_URL] =
+        {mail_url_is_sound,
+         "smtp://HOST[:PORT] or smtps://HOST[:PORT]; user and password are mail.user and mail.password_file"},
+    [CONFIG_MAILBOX] = {mailbox_is_sound,
+                        "one address, as name@example.com or Display name <name@example.com>"},
+};
+
 /* Sets one key from text; false when the text has the wrong type or is out of range. */
 static bool key_set(struct config *config, const struct config_key *key, const char *text)
 {
@@ -315,8 +355,8 @@ static bool key_set(struct config *config, const struct config_key *key, const c
                text_integer(text, key->minimum, key->maximum, key_place(config, key));
     if (key->type == CONFIG_BOOLEAN)
         return boolean_read(text, key_place(config, key));
-    struct endpoint endpoints[endpoints_max];
-    if (key->type == CONFIG_ENDPOINTS && endpoints_read(text, 1, endpoints) < 0)
+    bool is_empty = text[0] == '\0' && key->value_default[0] == '\0';
+    if (!is_empty && forms[key->type].is_sound != NULL && !forms[key->type].is_sound(text))
         return false;
     *(const char **)key_place(config, key) = text;
     return true;
@@ -368,13 +408,16 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
 {
     struct arena *arena = load->context->arena;
     const char *wanted = key->type == CONFIG_BOOLEAN ? "yes or no"
-                         : key->type == CONFIG_ENDPOINTS
-                             ? "a list such as \"a, b:3307, [::1]:3306, /run/c.sock\" of 16 at most"
+                         : config_is_text(key->type)
+                             ? forms[key->type].wanted
                              : arena_printf(arena, "%san integer from %lld to %lld",
                                             key->type == CONFIG_FOLLOWING ? "0 or " : "",
                                             (long long)key->minimum, (long long)key->maximum);
+    /* A password in a URL must not get into a log. */
+    bool is_secret = key->type == CONFIG_MAIL_URL && strchr(value, '@') != NULL;
     line_bad(load, line,
-             arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name, value, wanted));
+             arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name,
+                          is_secret ? "..." : value, wanted));
 }
 
 /*

@@ -172,10 +172,25 @@ struct config {
 };
 
 /*
- * CONFIG_ENDPOINTS is a text that endpoints_read (endpoint.h) accepts. CONFIG_FOLLOWING is an integer that is
- * chosen for the machine where the file sets 0 or nothing; programs never read the 0.
+ * Texts first: of any form, for endpoints_read (endpoint.h), url_read (url.h), and mailbox_read (mailbox.h).
+ * CONFIG_FOLLOWING is an integer that is chosen for the machine where the file sets 0 or nothing; programs
+ * never read the 0.
  */
-enum config_type { CONFIG_TEXT, CONFIG_ENDPOINTS, CONFIG_INTEGER, CONFIG_FOLLOWING, CONFIG_BOOLEAN };
+enum config_type {
+    CONFIG_TEXT,
+    CONFIG_ENDPOINTS,
+    CONFIG_WEB_URL,
+    CONFIG_MAIL_URL,
+    CONFIG_MAILBOX,
+    CONFIG_INTEGER,
+    CONFIG_FOLLOWING,
+    CONFIG_BOOLEAN
+};
+
+static inline bool config_is_text(enum config_type type)
+{
+    return type < CONFIG_INTEGER;
+}
 
 struct config_key {
     const char *section;

@@ -29,6 +29,7 @@
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
+#include "service/smtp.h"
 #include "service/storage.h"
 #include "store/workers.h"
 #include "image/image_client.h"
@@ -314,6 +315,21 @@ static enum doctor_verdict check_hosts(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "%u of %u are writable, %s is used%s%s", ready, count, in_use,
                doctor->server.cluster_size > 0 ? ", its node is " : "",
                doctor->server.cluster_size > 0 ? doctor->server.cluster_state : "");
+}
+
+/* ---- mail ---- */
+
+static enum doctor_verdict check_mail(struct doctor *doctor)
+{
+    const struct config *config = &doctor->config;
+    if (config->mail_url[0] == '\0')
+        return say(doctor, DOCTOR_OK, "off; mail.url names a server");
+    if (config->mail_from[0] == '\0')
+        return say(doctor, DOCTOR_WRONG, "mail.url is set, but mail.from is empty; no mail is sent");
+    if (smtp_try(doctor->ctl->context, config) != IW_OK)
+        return say_error(doctor, "; see [mail] of the configuration");
+    return say(doctor, DOCTOR_OK, "%s answers%s", config->mail_url,
+               config->mail_user[0] != '\0' ? " and accepts mail.user" : "");
 }
 
 /* ---- Redis ---- */
@@ -715,6 +731,7 @@ static const struct {
     {"clock", check_clock},
     {"redis", check_redis},
     {"sentinels", check_sentinels},
+    {"mail", check_mail},
     {"file store", check_store},
     {"image process", check_image_process},
     {"memory", check_memory},

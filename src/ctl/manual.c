@@ -91,7 +91,7 @@ static void key_print(const struct config_key *key)
         printf("\n0, or an integer from %lld to %lld;", (long long)key->minimum, (long long)key->maximum);
     if (key->type == CONFIG_BOOLEAN)
         printf("\nyes or no;");
-    printf("\n%s default ", key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS ? "The" : "the");
+    printf("\n%s default ", config_is_text(key->type) ? "The" : "the");
     if (key->value_default[0] == '\0')
         printf("is empty.\n");
     else {

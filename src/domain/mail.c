@@ -8,10 +8,11 @@
 #include "domain/mail_text.h"
 #include "domain/throttle.h"
 #include "service/secret_box.h"
+#include "service/smtp.h"
 #include "store/mails.h"
 
 enum {
-    lease_ms = 120000,
+    lease_ms = (smtp_timeout_s + 60) * 1000,
     retry_first_ms = 30000,
     attempts_max = 12,
     plain_bytes_max = 7900,

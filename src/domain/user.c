@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mailbox.h"
 #include "base/text.h"
 #include "domain/mail.h"
 #include "domain/throttle.h"
@@ -27,18 +28,8 @@ static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
 const char *user_email_read(struct context *context, const char *field, const char *text)
 {
-    static const char marks[] = "!#$%&'*+-/=?^_`{|}~.";
     text = typed_word(context->arena, text);
-    size_t length = strlen(text);
-    const char *at = strrchr(text, '@');
-    bool is_sound = length <= user_email_bytes_max && at != NULL && at > text && at - text <= 64 &&
-                    at[1] != '\0' && at[1] != '.' && text[length - 1] != '.';
-    for (const char *byte = text; is_sound && *byte != '\0'; byte++) {
-        bool is_word = isalnum((unsigned char)*byte) != 0 && (*byte & 0x80) == 0;
-        is_sound = byte == at || is_word ||
-                   (byte < at ? strchr(marks, *byte) != NULL : *byte == '.' || *byte == '-');
-    }
-    if (!is_sound) {
+    if (!mailbox_address_is_sound(text)) {
         context_detail(context, field, "is not an e-mail address such as name@example.com");
         return NULL;
     }

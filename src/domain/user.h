@@ -14,8 +14,7 @@ enum {
     /* OWASP Authentication Cheat Sheet: at least 8 with a second factor, 15 without; here it is optional. */
     user_password_code_points_min = 12,
     user_password_code_points_max = 256,
-    user_name_code_points_max = 100,
-    user_email_bytes_max = 254 /* RFC 5321, 4.5.3.1.3 */
+    user_name_code_points_max = 100
 };
 
 /*

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "service/decode.h"
 #include "service/netguard.h"
 
@@ -145,6 +146,7 @@ static const char *url_problem(CURLU *url, const struct config *config)
 
 bool fetch_url_is_valid(const char *url, const struct config *config, const char **why)
 {
+    struct url parts;
     size_t length = strlen(url);
     *why = NULL;
     if (length > fetch_url_bytes_max)
@@ -153,6 +155,8 @@ bool fetch_url_is_valid(const char *url, const struct config *config, const char
         *why = "must not hold blanks, backslashes or control characters";
     else if (!text_is_ascii(url, length))
         *why = "must be ASCII: percent-encode other characters, and write a host name in punycode";
+    else if (!url_read(url, &parts))
+        *why = "must be an absolute URL: https:// and the name or address of a host";
     if (*why != NULL)
         return false;
     CURLU *parsed = curl_url();

@@ -17,6 +17,7 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/url.h"
 
 enum {
     parallel_max = 16,
@@ -93,10 +94,10 @@ static bool is_made_of(const char *text, const char *others)
 /* Host and port of "https://host:port"; NULL for any other text. */
 static const char *endpoint_host(const char *endpoint)
 {
-    const char *host = strncmp(endpoint, "https://", 8) == 0  ? endpoint + 8
-                       : strncmp(endpoint, "http://", 7) == 0 ? endpoint + 7
-                                                              : "";
-    return host[0] != '\0' && is_made_of(host, "-.:[]") ? host : NULL;
+    struct url url;
+    bool is_sound = url_read(endpoint, &url) && url.user.length == 0 && url.rest[0] == '\0' &&
+                    (url_part_is(url.scheme, "https") || url_part_is(url.scheme, "http"));
+    return is_sound ? url.host.text : NULL;
 }
 
 static enum iw_error settings_check(struct context *context, const struct config *config)

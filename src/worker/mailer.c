@@ -18,7 +18,8 @@
 enum {
     look_pause_ms = 1000,
     off_pause_ms = 10000,
-    child_life_ms = 10 * 60 * 1000,
+    child_takes_ms = smtp_timeout_s * 1000, /* then it takes no further mail */
+    child_life_ms = 2 * child_takes_ms + 60000,
     mails_max = 50, /* of one child */
     child_arena_bytes = 16 << 20
 };
@@ -72,7 +73,8 @@ static _Noreturn void child_run(const struct worker *worker, pid_t supervisor)
                             .store = {&context, db_new(&worker->start, password)},
                             .secret_box = &worker->deliver.secret_box};
     enum iw_error error = IW_OK;
-    for (int i = 0; i < mails_max && error == IW_OK; i++) {
+    int64_t last_ms = clock_monotonic_ms() + child_takes_ms;
+    for (int i = 0; i < mails_max && error == IW_OK && clock_monotonic_ms() < last_ms; i++) {
         error = mail_next(&domain, &lease);
         if (error == IW_OK)
             error = mail_send(&domain, worker->owner, &lease);

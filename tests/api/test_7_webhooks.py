@@ -183,7 +183,8 @@ def test_secrets_are_stored_encrypted(hook_of, stack):
 
 @pytest.mark.parametrize("url", ["", "hook", "/hook", "ftp://a.example/", "https://", "https://me@a.example/",
                                  "https://me:secret@a.example/", "https://a.example/a b", "javascript:alert(1)",
-                                 "https://a.example/ä", "https://a.example/" + "x" * 2048, 7, True, ["https://a.example/"], {}])
+                                 "https://a.example/ä", "https://a.example/" + "x" * 2048, "https:///hooks/imgward",
+                                 "https:/hooks/imgward", "https://a..invalid/h", "https://-a.invalid/h", "https://%68ooks.invalid/h", 7, True, ["https://a.example/"], {}])
 def test_a_bad_url_is_named(account, url):
     answer = account.post(WEBHOOKS, {"url": url})
     assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["url"], answer

@@ -428,3 +428,20 @@ def test_slow_sources_of_several_accounts_leave_room_for_another(stack, places, 
         places.let_go(f"/hangs/{number}")
         places.gives[f"/hangs/{number}"] = 404
     assert spent < 10, spent
+
+
+@pytest.mark.parametrize("url", ["http:///127.0.0.1:8771/pic", "http:/127.0.0.1:8771/pic", "http://a..invalid/x", "http://%31.invalid/x",
+                                 "http://[::1%25lo]/x", "http://:80/x"])
+def test_a_url_without_a_host_is_refused_everywhere(client, places, url):
+    """A lenient parser would take the first segment of the path for the host."""
+    good, sent = places.url("/good.jpg"), places.count("/pic")
+    answers = {
+        "files[0].imageUrl": client.create([{"fileName": "a.jpg", "imageUrl": url}], kind=WITH_URLS),
+        "files[0].originalFileUrl": client.create([{"fileName": "a.jpg", "originalFileUrl": url}]),
+        "outputTargets[0].url": push(client, good, [target(url)]),
+        "url": client.post("/api/v2/orders/webhooks", {"url": url}),
+    }
+    for field, answer in answers.items():
+        assert answer.status == 400 and answer.fields() == [field], (field, answer)
+        assert "must be an absolute URL" in answer.json["message"], (field, answer)
+    assert places.count("/pic") == sent

@@ -1,37 +1,59 @@
 """A mail server that keeps every mail: enough of SMTP (RFC 5321) for one client at a time, without TLS."""
+import configparser
+import contextlib
 import email
 import email.policy
+import io
 import socketserver
 import threading
 import time
 
 
+class Dropped(Exception):
+    """The server closes the connection instead of an answer."""
+
+
 class Handler(socketserver.StreamRequestHandler):
-    def say(self, line):
-        self.wfile.write(line.encode() + b"\r\n")
+    def say(self, what, line):
+        """Answers line, or what the server's table "odd" has: bytes, or None to close the connection."""
+        answer = self.server.odd.get(what, line.encode() + b"\r\n")
+        if answer is None:
+            raise Dropped
+        self.wfile.write(answer)
 
     def handle(self):
-        self.say("220 sink ESMTP")
-        recipient = None
+        with contextlib.suppress(Dropped, ConnectionError):
+            self.talk()
+
+    def talk(self):
+        self.say("greeting", "220 sink ESMTP")
         for line in self.rfile:
             verb = line.strip().upper()
+            self.server.lines.append(line.strip().decode())
             if verb.startswith(b"EHLO"):
-                self.say("250 sink")
-            elif verb.startswith(b"MAIL") and self.server.failures > 0:
-                self.server.failures -= 1
-                self.say("451 try again later")
+                self.say("EHLO", "250 sink")
+            elif verb.startswith(b"MAIL"):
+                if self.server.failures > 0:
+                    self.server.failures -= 1
+                    self.say("MAIL", "451 try again later")
+                else:
+                    self.say("MAIL", "250 OK")
             elif verb.startswith(b"RCPT"):
                 recipient = line.partition(b"<")[2].partition(b">")[0].decode()
-                self.say("250 OK")
+                self.say("RCPT", "250 OK")
             elif verb == b"DATA":
-                self.say("354 go on")
+                self.say("DATA", "354 go on")
                 self.server.mails.append((recipient, self.message()))
-                self.say("250 OK")
+                self.say("end", "250 OK")
+            elif verb.startswith(b"AUTH"):
+                self.say("AUTH", "334 ")
+                self.rfile.readline()
+                self.say("password", "235 2.7.0 welcome")
             elif verb == b"QUIT":
-                self.say("221 bye")
+                self.say("QUIT", "221 bye")
                 return
             else:
-                self.say("250 OK")
+                self.say(verb.decode().split()[0], "250 OK")
 
     def message(self):
         lines = []
@@ -47,7 +69,7 @@ class Sink(socketserver.ThreadingTCPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.mails, self.failures = [], 0
+        self.mails, self.failures, self.odd, self.lines = [], 0, {}, []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -68,3 +90,25 @@ class Sink(socketserver.ThreadingTCPServer):
         """The token of the link in the last mail to a recipient."""
         text = self.of(recipient, **more).get_content()
         return text.partition("token=")[2].split()[0]
+
+
+@contextlib.contextmanager
+def mail_server(stack, sender):
+    """A Sink that the stack uses for a time, with this mail.from."""
+    server = Sink()
+    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
+        before = file.read()
+    parser = configparser.RawConfigParser()
+    parser.read_string(before)
+    parser["mail"] = {"url": server.url, "from": sender, "tls": "no"}
+    after = io.StringIO()
+    parser.write(after)
+    try:
+        stack.configure(after.getvalue())
+        stack.reload()
+        yield server
+    finally:
+        stack.configure(before)
+        stack.reload()
+        server.shutdown()
+        server.server_close()

@@ -1,6 +1,4 @@
 """Mails: verification, reset, invitation, deactivated webhook, sign-in from a new place; English and Korean."""
-import configparser
-import io
 import re
 import time
 
@@ -8,7 +6,7 @@ import pytest
 
 import receiver
 from browser import PASSWORD, Browser, address_new
-from sink import Sink
+from sink import mail_server
 
 NEW = "another long password"
 
@@ -16,20 +14,8 @@ NEW = "another long password"
 @pytest.fixture(scope="module")
 def sink(stack):
     """A mail server that the stack uses while this module runs."""
-    server = Sink()
-    with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
-        before = file.read()
-    parser = configparser.RawConfigParser()
-    parser.read_string(before)
-    parser["mail"] = {"url": server.url, "from": "console@imgward.example", "tls": "no"}
-    after = io.StringIO()
-    parser.write(after)
-    stack.configure(after.getvalue())
-    stack.reload()
-    yield server
-    stack.configure(before)
-    stack.reload()
-    server.shutdown()
+    with mail_server(stack, "console@imgward.example") as server:
+        yield server
 
 
 def signed_up(stack, sink, email=None):

@@ -17,8 +17,7 @@ static void value_check(const struct config *config, const struct config_key *ke
         (*(const int64_t *)(const void *)place < key->minimum ||
          *(const int64_t *)(const void *)place > key->maximum))
         abort();
-    if ((key->type == CONFIG_TEXT || key->type == CONFIG_ENDPOINTS) &&
-        strlen(*(const char *const *)(const void *)place) > line_max_bytes)
+    if (config_is_text(key->type) && strlen(*(const char *const *)(const void *)place) > line_max_bytes)
         abort();
 }
 

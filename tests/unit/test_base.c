@@ -13,8 +13,10 @@
 #include "base/crypto.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mailbox.h"
 #include "base/render.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "runner.h"
 
 static struct arena *arena;
@@ -569,7 +571,7 @@ static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
         const char *a = (const char *)&config + keys[i].offset, *b = (const char *)&expected + keys[i].offset;
-        if (keys[i].type == CONFIG_TEXT || keys[i].type == CONFIG_ENDPOINTS)
+        if (config_is_text(keys[i].type))
             CU_ASSERT_STRING_EQUAL(*(const char *const *)(const void *)a,
                                    *(const char *const *)(const void *)b);
         if (keys[i].type == CONFIG_INTEGER || keys[i].type == CONFIG_FOLLOWING)
@@ -713,6 +715,65 @@ static void test_lists_of_servers(void)
     CU_ASSERT_EQUAL(list[1].port, 3307);
 }
 
+static void test_a_url_is_what_it_looks_like(void)
+{
+    static const struct {
+        const char *text, *scheme, *host, *port, *rest;
+    } rows[] = {{"https://a.example", "https", "a.example", "", ""},
+                {"HTTPS://A.example./x:y@z?q", "HTTPS", "A.example.", "", "/x:y@z?q"},
+                {"http://a_b-c:8080?x", "http", "a_b-c", "8080", "?x"},
+                {"https://a.example:", "https", "a.example", "", ""},
+                {"https://127.0.0.1:1#f", "https", "127.0.0.1", "1", "#f"},
+                {"https://[2001:db8::1]:9/", "https", "[2001:db8::1]", "9", "/"},
+                {"smtp://me:word@a/", "smtp", "a", "", "/"}};
+    static const char *const invalid[] = {
+        "",          "a.example",      "https:a.example", "https:/a.example",        "https:///a.example",
+        "https://",  "https://?x",     "https://:443/",   "https://a..example",      "https://.a.example",
+        "//a/",      "https://-a",     "https://a-.b",    "https://%68ooks",         "https://a%2Eb",
+        "https://.", "https://[::1",   "https://[]",      "https://[::1%25lo]",      "https://[::1]x",
+        "1:2",       "https://a:1:2/", "https://a:x/",    "https://a:443333/",       "https://a,b",
+        "://a",      "https://a*b",    "https://me@",     "https://\xC3\xA4.example"};
+    struct url url;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CU_ASSERT_TRUE_FATAL(url_read(rows[i].text, &url));
+        CU_ASSERT(url_part_is(url.scheme, rows[i].scheme) && url_part_is(url.host, rows[i].host));
+        CU_ASSERT(url_part_is(url.port, rows[i].port) && strcmp(url.rest, rows[i].rest) == 0);
+    }
+    CU_ASSERT(url_part_is(url.user, "me:word"));
+    for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++)
+        CU_ASSERT_FALSE(url_read(invalid[i], &url));
+    char label[80] = "https://";
+    memset(label + 8, 'a', 63);
+    CU_ASSERT_TRUE(url_read(label, &url));
+    label[71] = 'a';
+    CU_ASSERT_FALSE(url_read(label, &url));
+}
+
+static void test_a_mailbox_has_a_name_and_an_address(void)
+{
+    static const struct {
+        const char *text, *name, *address;
+    } rows[] = {{"a@b.example", "", "a@b.example"},
+                {" <a@b.example> ", "", "a@b.example"},
+                {"A B <a@b.example>", "A B", "a@b.example"},
+                {"A. B<a@b.example>", "A. B", "a@b.example"},
+                {"\"A, \\\"B\\\\\" <a@b.example>", "A, \"B\\", "a@b.example"},
+                {"\"<x@y>\" <a@b.example>", "<x@y>", "a@b.example"},
+                {"\xEC\x95\x88 <a@b.example>", "\xEC\x95\x88", "a@b.example"}};
+    static const char *const invalid[] = {"",           "a",          "a b@c",         "a@b, c@d",
+                                          "<a@b",       "a@b>",       "<a@b> C",       "A <a@b> <c@d>",
+                                          "A, B <a@b>", "A: <a@b>;",  "A (b) <a@b>",   "\"A <a@b>",
+                                          "A\tB <a@b>", "\xFF <a@b>", "\"A\" B <a@b>", "\"\\\" <a@b>"};
+    struct mailbox mailbox;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CU_ASSERT_TRUE_FATAL(mailbox_read(rows[i].text, &mailbox));
+        CU_ASSERT_STRING_EQUAL(mailbox.name, rows[i].name);
+        CU_ASSERT_STRING_EQUAL(mailbox.address, rows[i].address);
+    }
+    for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++)
+        CU_ASSERT_FALSE(mailbox_read(invalid[i], &mailbox));
+}
+
 static void test_a_secret_that_everybody_can_read_is_refused(void)
 {
     const char *secret = NULL;
@@ -732,6 +793,8 @@ static void test_a_secret_that_everybody_can_read_is_refused(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
+        {"a URL is what it looks like", test_a_url_is_what_it_looks_like},
+        {"a mailbox has a name and an address", test_a_mailbox_has_a_name_and_an_address},
         {"arena gives zeroed aligned memory", test_arena_gives_zeroed_aligned_memory},
         {"every error has a code, a sentence and a way back",
          test_every_error_has_a_code_a_sentence_and_a_way_back},

@@ -1,0 +1,37 @@
+/*
+ * The parts of an absolute URL with a host (RFC 3986, 3), as they stand in its text.
+ *
+ * Stricter than the parsers of libraries, which repair "https:///host" and "https:/host", and decode percent
+ * codes in a host: a URL is what it looks like.
+ */
+#ifndef BASE_URL_H
+#define BASE_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Borrows from the text; length 0: absent. */
+struct url_part {
+    const char *text;
+    size_t length;
+};
+
+struct url {
+    struct url_part scheme;
+    struct url_part user; /* with its password */
+    struct url_part host; /* a name, or an address; IPv6 with its brackets */
+    struct url_part port; /* digits */
+    const char *rest;     /* path, query and fragment */
+};
+
+/*
+ * False unless text is "scheme://[user@]host[:port]" and a path, query or fragment.  The host is a name of
+ * letters, digits, "-", "_" and ".", without empty labels and with at most 253 bytes (RFC 1035, 2.3.4), or an
+ * address.
+ */
+bool url_read(const char *text, struct url *url);
+
+/* Compares without regard to case. */
+bool url_part_is(struct url_part part, const char *text);
+
+#endif
