@@ -33,6 +33,12 @@ static bool is_upload_key(const char *key)
     return strncmp(key, "in/", 3) == 0;
 }
 
+/* Another path names no file: it has no method, and its signature is refused. */
+static bool is_download_key(const char *key)
+{
+    return strncmp(key, "out/", 4) == 0 || strncmp(key, "zip/", 4) == 0 || strncmp(key, "thumb/", 6) == 0;
+}
+
 static const char *methods_of(const char *key)
 {
     return is_upload_key(key) ? "PUT, OPTIONS" : "GET, HEAD, OPTIONS";
@@ -139,7 +145,7 @@ static enum iw_error announced_read(struct request *request, struct announced *a
 static enum iw_error method_check(struct request *request, const char *key)
 {
     bool is_upload = is_upload_key(key);
-    if (request->method == (is_upload ? METHOD_PUT : METHOD_GET))
+    if (request->method == (is_upload ? METHOD_PUT : METHOD_GET) || (!is_upload && !is_download_key(key)))
         return IW_OK;
     response_header(request, "Allow", methods_of(key));
     return context_fail(request->context, IW_METHOD_NOT_ALLOWED,
@@ -305,5 +311,8 @@ const struct route api_files[] = {
     {METHOD_PUT, "/files/{key*}", files_upload, ROUTE_OPEN},
     {METHOD_GET, "/files/{key*}", files_download, ROUTE_OPEN},
     {METHOD_OPTIONS, "/files/{key*}", files_preflight, ROUTE_OPEN},
+    /* A path that nginx reads as /files/ and the client spelt otherwise: it has no key. */
+    {METHOD_GET, "/internal/respelt-file", files_download, ROUTE_OPEN},
+    {METHOD_OPTIONS, "/internal/respelt-file", files_preflight, ROUTE_OPEN},
     {.pattern = NULL},
 };

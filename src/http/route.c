@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "http/response.h"
 
 /* One segment of a path or pattern, without its slashes. */
@@ -167,6 +168,29 @@ static const char *pattern_similar(const struct request *request, const struct r
     return best;
 }
 
+static enum iw_error nothing_here(struct request *request, const struct route *const *tables)
+{
+    const char *similar = pattern_similar(request, tables);
+    if (similar == NULL)
+        return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
+    return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
+                        "There is nothing at this path; the nearest is %s%s.", request_prefix(request),
+                        similar);
+}
+
+/* False for a path such as /orders/antiai: a capture that is named as an id is no number. */
+static bool ids_are_numbers(const struct request *request)
+{
+    int64_t id;
+    for (unsigned i = 0; i < request->capture_count; i++) {
+        size_t length = strlen(request->captures[i].name);
+        if (length > 2 && strcmp(request->captures[i].name + length - 2, "Id") == 0 &&
+            !text_integer(request->captures[i].value, 1, INT64_MAX, &id))
+            return false;
+    }
+    return true;
+}
+
 enum iw_error route_find(struct request *request, const struct route *const *tables)
 {
     size_t length = strlen(request->path);
@@ -174,17 +198,13 @@ enum iw_error route_find(struct request *request, const struct route *const *tab
     if (length > 1 && request->path[length - 1] == '/')
         length--;
     const char *pattern = pattern_best(request, tables, length);
-    if (pattern == NULL || !captures_add(request, pattern, length)) {
-        const char *similar = pattern_similar(request, tables);
-        if (similar == NULL)
-            return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
-        return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
-                            "There is nothing at this path; the nearest is %s%s.", request_prefix(request),
-                            similar);
-    }
+    if (pattern == NULL || !captures_add(request, pattern, length))
+        return nothing_here(request, tables);
     request->route = route_of(tables, pattern, request->method, &allowed);
     if (request->route != NULL)
         return IW_OK;
+    if (!ids_are_numbers(request))
+        return nothing_here(request, tables);
     const char *accepted = allow_add(request, allowed);
     return context_fail(request->context, IW_METHOD_NOT_ALLOWED,
                         "This path accepts %s; the request used %.20s.", accepted, request->method_name);

@@ -175,6 +175,19 @@ def test_another_method_of_a_known_path_is_405_with_allow(client, method, path, 
     assert allowed in [word.strip() for word in answer.headers["Allow"].split(",")]
 
 
+@pytest.mark.parametrize("method, path, near", [
+    ("POST", "/antiai", "/anti-ai"), ("PUT", "/antiai", "/anti-ai"), ("PATCH", "/antiai", "/anti-ai"), ("POST", "/antiai/", None),
+    ("POST", "/wtr-embedd", "/wtr-embed"), ("POST", "/stats", None), ("POST", "/order-1", None), ("POST", "/0", None), ("PUT", "/1.5", None),
+    ("POST", "/abc/download", None), ("DELETE", "/abc/refresh-urls", None), ("POST", "/webhooks/mine", None), ("PATCH", "/webhooks/mine", None),
+    ("GET", "/webhooks/1/events/x/retry", None)])
+def test_a_path_that_does_not_exist_is_404_with_each_method(client, method, path, near):
+    """Only a number is an orderId: other words are no known path."""
+    answer = client.request(method, ORDERS + path)
+    message = error_is_whole(answer, 404, "RESOURCE_NOT_FOUND")["message"]
+    assert "Allow" not in answer.headers
+    assert near is None or f"the nearest is {ORDERS}{near}." in message, answer
+
+
 def test_a_method_that_nginx_refuses_is_405_with_allow_too(client):
     answer = client.request("TRACE", ORDERS)
     error_is_whole(answer, 405, "METHOD_NOT_ALLOWED")

@@ -7,10 +7,12 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import json
 import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -877,3 +879,27 @@ def test_a_rotated_out_key_is_no_longer_accepted(stack, signer, nobody, order, j
         assert answer.status == expected, answer
     assert answer.code == "URL_SIGNATURE_INVALID"
     assert nobody.upload(signer.put(order.key()), jpeg).status == 200
+
+
+SPELLINGS = ["//files/{}", "/files//{}", "/files%2F{}", "/files%2f{}", "/%66iles/{}", "/./files/{}", "/x/../files/{}", "///files/{}"]
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_signed_path_in_another_spelling_says_what_was_changed(stack, signer, order, result, jpeg, tmp_path, version, spelling):
+    """A base URL with a slash at its end, or a proxy that encodes, makes such paths."""
+    picture = tmp_path / "a.jpg"
+    picture.write_bytes(jpeg)
+    for url, more in ((signer.put(order.key()), ["-T", picture]), (signer.get(result.key), []), (signer.get(f"thumb/{result.order.id}"), []),
+                      (signer.put(order.key()), ["-T", picture, "-H", "Transfer-Encoding: chunked"])):
+        parts = urllib.parse.urlsplit(url)
+        changed = stack.url + spelling.replace("{}", parts.path.removeprefix("/files/")) + "?" + parts.query
+        done = subprocess.run(["curl", "-sS", version, "--path-as-is", "--cacert", stack.environment["IMGWARD_CA"], "-w", "\n%{http_code}", *more,
+                               changed], capture_output=True, text=True, timeout=60)
+        body, _, status = done.stdout.rpartition("\n")
+        assert status == "403" and json.loads(body)["code"] == "URL_SIGNATURE_INVALID", (changed, done.stdout, done.stderr)
+        assert "its path was changed" in body, body
+
+
+def test_a_slash_at_the_end_of_an_upload_is_refused(signer, nobody, order, jpeg):
+    refused(nobody.upload(signer.put(order.key(), path=order.key() + "/"), jpeg), 403, "URL_SIGNATURE_INVALID")

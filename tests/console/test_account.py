@@ -302,3 +302,10 @@ def test_a_deleted_account_leaves_nothing(stack, owner):
         assert time.monotonic() < end
         time.sleep(0.1)
     assert owner.get("/account").status == 401
+
+
+@pytest.mark.parametrize("method, path, status", [("PUT", "/keys/mine", 404), ("PUT", "/keys/7", 405), ("PATCH", "/account/invitations/x", 404),
+                                                  ("POST", "/keyz", 404)])
+def test_a_path_without_a_number_for_its_id_does_not_exist(owner, method, path, status):
+    answer = owner.request(method, path, {})
+    assert answer.status == status and ("Allow" in answer.headers) == (status == 405), answer
