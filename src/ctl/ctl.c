@@ -106,20 +106,27 @@ static bool descriptor_write(int descriptor, const unsigned char *bytes, size_t 
     return fsync(descriptor) == 0;
 }
 
-/*
- * Writes a temporary file in the same folder, then gives it its name with one atomic call:
- * rename or link.
- */
+/* How a file gets its name, and its rights. */
+struct placing {
+    int (*place)(const char *from, const char *to); /* rename or link */
+    unsigned mode;                                  /* within the umask */
+    const struct stat *before; /* NULL, or the file whose mode, owner and group it gets */
+};
+
+/* Writes a temporary file in the same folder, then gives it its name with one atomic call. */
 static enum iw_error file_place(struct context *context, const char *path, const void *bytes, size_t size,
-                                unsigned mode, int (*place)(const char *from, const char *to))
+                                const struct placing *placing)
 {
+    const struct stat *before = placing->before;
     char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
-    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, placing->mode);
     if (descriptor < 0)
         return context_fail(context, IW_IO_FAILED, "%s: %s.", path, strerror(errno));
-    bool is_written = descriptor_write(descriptor, bytes, size);
+    bool is_written = before == NULL || (fchown(descriptor, before->st_uid, before->st_gid) == 0 &&
+                                         fchmod(descriptor, before->st_mode & 0777) == 0);
+    is_written = is_written && descriptor_write(descriptor, bytes, size);
     is_written = close(descriptor) == 0 && is_written;
-    is_written = is_written && place(fresh, path) == 0;
+    is_written = is_written && placing->place(fresh, path) == 0;
     int why = errno;
     unlink(fresh);
     if (is_written)
@@ -128,14 +135,30 @@ static enum iw_error file_place(struct context *context, const char *path, const
                         strerror(why));
 }
 
-enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
-                             unsigned mode)
+enum iw_error ctl_file_write(struct context *context, const char *path, const char *source, const void *bytes,
+                             size_t size)
 {
-    return file_place(context, path, bytes, size, mode, rename);
+    struct stat before, facts;
+    unsigned mode = stat(source, &facts) == 0 ? facts.st_mode & 0666 : 0600;
+    if (lstat(path, &facts) != 0 && errno == ENOENT)
+        return file_place(context, path, bytes, size, &(struct placing){rename, mode, NULL});
+    char *real = realpath(path, NULL);
+    if (real == NULL || stat(real, &before) != 0) {
+        int why = errno;
+        free(real);
+        return context_fail(context, IW_IO_FAILED, "%s: %s.", path,
+                            why == ENOENT ? "is a symbolic link to nothing; name a file" : strerror(why));
+    }
+    enum iw_error error =
+        S_ISREG(before.st_mode)
+            ? file_place(context, real, bytes, size, &(struct placing){rename, 0600, &before})
+            : context_fail(context, IW_IO_FAILED, "%s: is not a regular file; name a file.", path);
+    free(real);
+    return error;
 }
 
 enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
                             unsigned mode)
 {
-    return file_place(context, path, bytes, size, mode, link);
+    return file_place(context, path, bytes, size, &(struct placing){link, mode, NULL});
 }

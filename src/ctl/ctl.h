@@ -70,14 +70,15 @@ enum ctl_exit ctl_failed(const struct ctl *ctl);
 enum iw_error ctl_file_read(struct context *context, const char *path, size_t limit, unsigned char **bytes,
                             size_t *size) IW_MUST_USE;
 
-/* Writes a file atomically: a temporary file, then a rename. */
-enum iw_error ctl_file_write(struct context *context, const char *path, const void *bytes, size_t size,
-                             unsigned mode) IW_MUST_USE;
-
 /*
- * Same as ctl_file_write, for a new file such as a secret: TWIN_EXISTS when the file exists;
- * it is not changed.
+ * Writes a file atomically: a temporary file, then a rename.  A symbolic link is followed.  An existing file
+ * keeps its mode, owner and group.  A new one has the permissions of the file source within the umask.
+ * IO_FAILED for a device, a pipe and another special file, which a rename would replace.
  */
+enum iw_error ctl_file_write(struct context *context, const char *path, const char *source, const void *bytes,
+                             size_t size) IW_MUST_USE;
+
+/* Makes a new file such as a secret atomically: TWIN_EXISTS when the path exists; it is not changed. */
 enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
                             unsigned mode) IW_MUST_USE;
 

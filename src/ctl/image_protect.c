@@ -144,7 +144,7 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
         if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
             error = tint_measure(ctl, &picture.image, &bytes, &outcome);
         if (error == IW_OK)
-            error = ctl_file_write(ctl->context, outcome.path, bytes.data, bytes.size, 0644);
+            error = ctl_file_write(ctl->context, outcome.path, ctl->arguments[0], bytes.data, bytes.size);
         codec_bytes_free(&bytes);
     }
     codec_picture_free(&picture);

@@ -91,7 +91,7 @@ static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTE
     free(data);
     if (error != IW_OK)
         return error;
-    error = ctl_file_write(ctl->context, ctl->arguments[1], bytes.data, bytes.size, 0666);
+    error = ctl_file_write(ctl->context, ctl->arguments[1], ctl->arguments[0], bytes.data, bytes.size);
     codec_bytes_free(&bytes);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));

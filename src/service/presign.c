@@ -170,6 +170,10 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
                                     bool is_replacing)
 {
     struct stat before;
+    /* A symbolic link stays one. */
+    char *real = is_replacing ? realpath(path, NULL) : NULL;
+    path = real != NULL ? arena_text(context->arena, real) : path;
+    free(real);
     const char *fresh = arena_printf(context->arena, "%s.%ld.new", path, (long)getpid());
     int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0)
