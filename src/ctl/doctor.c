@@ -317,9 +317,9 @@ static enum doctor_verdict check_hosts(struct doctor *doctor)
                doctor->server.cluster_size > 0 ? doctor->server.cluster_state : "");
 }
 
-/* ---- mail ---- */
+/* ---- the mail server ---- */
 
-static enum doctor_verdict check_mail(struct doctor *doctor)
+static enum doctor_verdict check_mail_server(struct doctor *doctor)
 {
     const struct config *config = &doctor->config;
     if (config->mail_url[0] == '\0')
@@ -731,7 +731,7 @@ static const struct {
     {"clock", check_clock},
     {"redis", check_redis},
     {"sentinels", check_sentinels},
-    {"mail", check_mail},
+    {"mail server", check_mail_server},
     {"file store", check_store},
     {"image process", check_image_process},
     {"memory", check_memory},
