@@ -81,6 +81,9 @@ void context_detail(struct context *context, const char *field, const char *form
 void context_note(struct context *context, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Makes the note with this code the first one, whose code a client sees. */
+void context_note_lead(struct context *context, const char *code);
+
 /* The sentences of all notes, joined by spaces, in the arena; NULL when there are none. */
 const char *context_notes_text(const struct context *context);
 

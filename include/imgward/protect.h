@@ -22,6 +22,12 @@
 /* Strength, as a budget of visibility. A higher one scales the same perturbation up. */
 enum protect_strength { PROTECT_LOW = 0, PROTECT_STANDARD, PROTECT_HIGH, protect_strength_count };
 
+/*
+ * The parts of the intended change from which on a result counts as strongly protected, and as protected at
+ * all, in percent. A JPEG of quality 85 keeps 8 to 25 % and half of the latent shift (five pictures).
+ */
+enum { protect_strong_percent = 50, protect_medium_percent = 25 };
+
 struct protect;      /* the weights, ready to run */
 struct protect_plan; /* perturbation of one picture, not scaled yet */
 
@@ -29,10 +35,13 @@ struct protect_report {
     double visibility; /* budget of the strength, in units of the visibility model */
     double
         shown; /* visibility of the result, in the same units: measured by a comparison, estimated before */
-    double reached;  /* share of the intended change that is in the result, 0..1 */
-    double psnr_db;  /* of the result against the original; 99: equal */
-    bool is_limited; /* reached is so low that the client should know */
+    double reached; /* share of the intended change that is in the result, 0..1 */
+    double psnr_db; /* of the result against the original; 99: equal */
 };
+
+/* Reached in whole percent, and whether that is so little that the client should know. */
+unsigned protect_percent(const struct protect_report *report);
+bool protect_is_reduced(const struct protect_report *report);
 
 /* "low", "standard", "high", and the reverse lookup; false for an unknown name. */
 const char *protect_strength_name(enum protect_strength strength);

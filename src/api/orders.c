@@ -45,6 +45,10 @@ static void files_render(struct render *render, const struct order_view *view, s
         for (; texts->next < texts->count && texts->items[texts->next].file_id == file->id; texts->next++)
             render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
         render_array_end(render);
+        view_size(render, "inputBytes", file->input_bytes);
+        view_size(render, "resultBytes", file->result_bytes);
+        if (view->order.type == ORDER_ANTI_AI)
+            view_protection(render, file->protection_percent);
         view_reason(render, "error", failure.code, failure.sentence);
         view_reason(render, "note", file->note_code, file->note_sentence);
         render_object_end(render);
@@ -70,16 +74,49 @@ static void texts_render(struct render *render, struct arena *arena, const struc
     render_array_end(render);
 }
 
+static void place_render(struct render *render, const struct text_place *place)
+{
+    render_string(render, "watermark", place->text);
+    render_id(render, "orderId", place->order_id);
+    render_string(render, "orderName", place->order_name);
+    render_string(render, "fileName", place->file_name);
+    render_time(render, "createdAt", place->created_at_ms);
+}
+
+/* The file whose mark was found. A text may mark several files: then the newest one, and the others. */
+static void places_render(struct render *render, const struct text_place *places, size_t count)
+{
+    if (count == 0) {
+        render_null(render, "foundIn");
+        return;
+    }
+    render_object_begin(render, "foundIn");
+    place_render(render, &places[0]);
+    render_null(render, "isSamePicture"); /* the pictures are not compared */
+    render_array_begin(render, "others");
+    for (size_t i = 1; i < count; i++) {
+        render_object_begin(render, NULL);
+        place_render(render, &places[i]);
+        render_object_end(render);
+    }
+    render_array_end(render);
+    render_object_end(render);
+}
+
 static enum iw_error show_detail(struct request *request)
 {
     int64_t id;
     struct order_view view;
     struct texts texts = {NULL, 0, 0};
+    struct text_place *places = NULL;
+    size_t place_count = 0;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
         error = order_find(request->domain, request->account->id, id, &view);
     if (error == IW_OK)
         error = order_texts(request->domain, &view.order, &texts.items, &texts.count);
+    if (error == IW_OK)
+        error = order_places(request->domain, request->account->id, &view.order, &places, &place_count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -88,6 +125,8 @@ static enum iw_error show_detail(struct request *request)
     render_string(render, "errors", order_errors(request->arena, &view));
     texts_render(render, request->arena, &texts);
     render_string(render, "watermarkText", view.order.watermark_text);
+    if (view.order.type == ORDER_WATERMARK_EXTRACT)
+        places_render(render, places, place_count);
     files_render(render, &view, &texts);
     render_object_end(render);
     return IW_OK;

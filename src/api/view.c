@@ -1,5 +1,7 @@
 #include "api/view.h"
 
+#include <imgward/protect.h>
+
 #include "domain/order_url.h"
 
 void view_upload(struct render *render, const struct domain *domain, const struct order *order,
@@ -36,6 +38,29 @@ void view_file_id(struct render *render, const struct order *order, int64_t id)
         render_integer(render, "fileId", id);
     else
         render_id(render, "fileId", id);
+}
+
+void view_size(struct render *render, const char *key, int64_t bytes)
+{
+    if (bytes > 0)
+        render_integer(render, key, bytes);
+    else
+        render_null(render, key);
+}
+
+void view_protection(struct render *render, int percent)
+{
+    if (percent < 0) {
+        render_null(render, "protection");
+        return;
+    }
+    render_object_begin(render, "protection");
+    render_integer(render, "share", percent);
+    render_string(render, "word",
+                  percent >= protect_strong_percent   ? "strong"
+                  : percent >= protect_medium_percent ? "medium"
+                                                      : "weak");
+    render_object_end(render);
 }
 
 void view_reason(struct render *render, const char *key, const char *code, const char *message)

@@ -23,4 +23,10 @@ void view_file_id(struct render *render, const struct order *order, int64_t id);
 /* {"code", "message"} under the key; null without a code. */
 void view_reason(struct render *render, const char *key, const char *code, const char *message);
 
+/* A number of bytes under the key; null for 0. */
+void view_size(struct render *render, const char *key, int64_t bytes);
+
+/* "protection" of a file: {"share", "word"}; null for -1. */
+void view_protection(struct render *render, int percent);
+
 #endif

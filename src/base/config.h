@@ -47,6 +47,7 @@ struct config {
     int64_t api_key_cache_s;          /* 0: off */
     int64_t api_in_flight_max;
     int64_t api_body_max_bytes;
+    const char *api_nginx_file;
     const char *api_public_url;             /* "https://host[:port]", no trailing slash */
     const char *api_database_user;          /* "": that of [database] */
     const char *api_database_password_file; /* valid with a user */
@@ -69,6 +70,7 @@ struct config {
     int64_t console_hash_operations;
     int64_t console_hash_memory_bytes;
     int64_t console_audit_kept_days;
+    const char *console_operator_contact;
     /* [mail] */
     const char *mail_url; /* "": no mail is sent */
     const char *mail_from;

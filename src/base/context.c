@@ -79,6 +79,18 @@ void context_note(struct context *context, const char *code, const char *format,
     va_end(arguments);
 }
 
+void context_note_lead(struct context *context, const char *code)
+{
+    for (struct context_note **at = &context->notes; *at != NULL; at = &(*at)->next)
+        if (strcmp((*at)->code, code) == 0) {
+            struct context_note *note = *at;
+            *at = note->next;
+            note->next = context->notes;
+            context->notes = note;
+            return;
+        }
+}
+
 const char *context_notes_text(const struct context *context)
 {
     const char *text = NULL;

@@ -37,7 +37,13 @@ enum metric {
 };
 
 /* Indices of the label values that are listed in metrics.c. */
-enum metric_job_result { METRIC_JOB_DONE, METRIC_JOB_RETRIED, METRIC_JOB_FAILED, METRIC_JOB_CANCELLED };
+enum metric_job_result {
+    METRIC_JOB_DONE,
+    METRIC_JOB_RETRIED,
+    METRIC_JOB_FAILED,
+    METRIC_JOB_REFUSED,
+    METRIC_JOB_CANCELLED
+};
 enum metric_store { METRIC_STORE_INPUTS, METRIC_STORE_RESULTS, METRIC_STORE_ARCHIVES };
 enum metric_death { METRIC_DEATH_CRASH, METRIC_DEATH_TIMEOUT };
 enum metric_delivery { METRIC_DELIVERED, METRIC_DELIVERY_RETRIED, METRIC_DELIVERY_FAILED };

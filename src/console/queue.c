@@ -80,6 +80,7 @@ static enum iw_error queue_show(struct request *request)
     render_integer(render, "queued", jobs_sum(&numbers, JOB_QUEUED));
     render_integer(render, "running", jobs_sum(&numbers, JOB_LEASED));
     render_integer(render, "dead", dead.total);
+    render_integer(render, "refused", jobs_sum(&numbers, JOB_REFUSED));
     render_integer(render, "oldestQueuedSeconds", oldest_s(&numbers));
     render_integer(render, "deliveriesPending", deliveries_pending(&numbers));
     render_boolean(render, "isPaused", numbers.paused == 1);
@@ -111,6 +112,7 @@ static enum iw_error jobs_show(struct request *request)
         render_id(render, "accountId", rows.items[i].account_id);
         render_integer(render, "attempts", rows.items[i].attempts);
         render_string(render, "error", rows.items[i].reason);
+        render_boolean(render, "canRetry", rows.items[i].is_retryable);
         render_time(render, "updatedAt", rows.items[i].updated_ms);
         render_object_end(render);
     }
@@ -201,6 +203,7 @@ static enum iw_error health_show(struct request *request)
     struct health_numbers numbers;
     struct health health = health_check(request->domain);
     struct arena *arena = request->arena;
+    /* The room of an object store is not known. */
     bool has_room =
         health.has_store && (!health.has_room || health.free_bytes >= request->config->store_free_min_bytes);
     struct render *render = response_data(request);
@@ -215,13 +218,12 @@ static enum iw_error health_show(struct request *request)
                      ? "Redis answers."
                      : arena_printf(arena, "Redis does not answer (%s): requests are not limited.",
                                     health.redis_cause));
-    check_render(render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
-                 !health.has_store
-                     ? arena_printf(arena, "The file store does not answer (%s).", health.store_cause)
-                 : !health.has_room
-                     ? "The object store answers."
-                     : arena_printf(arena, "%lld of %lld MiB are free.", (long long)(health.free_bytes >> 20),
-                                    (long long)(health.size_bytes >> 20)));
+    check_render(
+        render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
+        !health.has_store  ? arena_printf(arena, "The file store does not answer (%s).", health.store_cause)
+        : !health.has_room ? "The object store answers."
+                           : arena_printf(arena, "%.1f of %.1f GB are free.", (double)health.free_bytes / 1e9,
+                                          (double)health.size_bytes / 1e9));
     if (health.has_database && health_numbers(request->domain, &numbers))
         numbers_check(render, arena, request->config, &numbers);
     render_array_end(render);

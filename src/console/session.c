@@ -33,6 +33,8 @@ static void session_render(struct render *render, const struct request *request,
     }
     render_string(render, "signUp", request->config->console_sign_up);
     render_boolean(render, "mail", mail_is_on(request->config));
+    bool has_contact = request->config->console_operator_contact[0] != '\0';
+    render_string(render, "operatorContact", has_contact ? request->config->console_operator_contact : NULL);
 }
 
 /* The answer to a sign-in, with the cookie of an open session. */

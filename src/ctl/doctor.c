@@ -755,7 +755,9 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
     /* Only root can read these, so they are read before root becomes the service's user. */
-    site_read(ctl->context, ctl_option(ctl, "--nginx"), doctor.config.api_public_url, &doctor.site);
+    const char *file = ctl_option(ctl, "--nginx");
+    site_read(ctl->context, file != NULL ? file : doctor.config.api_nginx_file, doctor.config.api_public_url,
+              &doctor.site);
     if (!ctl_user_become(&doctor.config))
         return CTL_FAILED;
     printf("%-14s %-8s %s\n", "configuration", "ok", ctl->config_path);
@@ -776,7 +778,7 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
 const struct ctl_command ctl_commands_doctor[] = {
     {.words = {"doctor"},
      .arguments = "",
-     .options = {{"--nginx", "FILE", "nginx's configuration file, instead of nginx's default"},
+     .options = {{"--nginx", "FILE", "nginx's configuration file, instead of api.nginx_file"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
      .help = "Check everything that the service needs, one line each; end with the steps that are left to "
              "do; exit code 1 when a "

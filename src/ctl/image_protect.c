@@ -95,7 +95,7 @@ static void outcome_render(struct render *render, const void *facts)
     render_real(render, "visibilityBudget", outcome->report.visibility);
     render_real(render, "visibilityReached", outcome->report.shown);
     render_real(render, "reached", outcome->report.reached);
-    render_boolean(render, "isLimited", outcome->report.is_limited);
+    render_boolean(render, "isLimited", protect_is_reduced(&outcome->report));
     render_real(render, "psnrDb", outcome->report.psnr_db);
     render_array_begin(render, "tint");
     for (unsigned color = 0; color < outcome->colors; color++)
@@ -110,7 +110,7 @@ static void outcome_print(const struct outcome *outcome)
     static const char *const names[] = {"red", "green", "blue"};
     const double budget = outcome->report.visibility;
     fprintf(stderr, "visibility: budget %.3f, reached %.3f%s\ntint in levels of 255:", budget,
-            outcome->report.shown, outcome->report.is_limited ? ", weaker than the strength" : "");
+            outcome->report.shown, protect_is_reduced(&outcome->report) ? ", weaker than the strength" : "");
     for (unsigned color = 0; color < outcome->colors; color++)
         fprintf(stderr, " %s %+.3f", outcome->colors == 1 ? "grey" : names[color], outcome->tint[color]);
     fputc('\n', stderr);
@@ -121,8 +121,8 @@ static void result_print(const struct ctl *ctl, const struct outcome *outcome)
     if (ctl_option(ctl, "--json") != NULL)
         ctl_object_print(ctl, outcome_render, outcome);
     else
-        printf("%s: %s, PSNR %.2f dB, %.0f %% of the change reached\n", outcome->path, outcome->strength,
-               outcome->report.psnr_db, 100 * outcome->report.reached);
+        printf("%s: %s, PSNR %.2f dB, %u %% of the change reached\n", outcome->path, outcome->strength,
+               outcome->report.psnr_db, protect_percent(&outcome->report));
     if (ctl_option(ctl, "--verbose") != NULL)
         outcome_print(outcome);
     if (outcome->notes != NULL)

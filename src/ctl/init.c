@@ -481,7 +481,7 @@ static void init_end(struct init *init, const unsigned counts[])
     struct site site;
     bool is_installed;
     const struct store store = {init->ctl->context, init->has_tables ? init->store.db : NULL};
-    site_read(init->ctl->context, NULL, init->config.api_public_url, &site);
+    site_read(init->ctl->context, init->config.api_nginx_file, init->config.api_public_url, &site);
     if (counts[INIT_TO_DO] > 0)
         printf("%u made, %u TO DO above; then run imgwardctl init again\n", counts[INIT_MADE],
                counts[INIT_TO_DO]);

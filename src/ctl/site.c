@@ -68,9 +68,10 @@ void site_read(struct context *context, const char *file, const char *public_url
 #define NGINX(options)                                                                                       \
     "PATH=\"$PATH:/usr/sbin:/sbin\" nginx " options " ${IMGWARD_NGINX_FILE:+-c \"$IMGWARD_NGINX_FILE\"} "
     /* nginx resolves a relative path under its prefix, not in the current folder. */
-    char *whole = file != NULL ? realpath(file, NULL) : NULL;
+    bool is_named = file[0] != '\0';
+    char *whole = is_named ? realpath(file, NULL) : NULL;
     bool is_set =
-        (file == NULL || whole != NULL) && setenv("IMGWARD_NGINX_FILE", whole != NULL ? whole : "", 1) == 0;
+        (!is_named || whole != NULL) && setenv("IMGWARD_NGINX_FILE", whole != NULL ? whole : "", 1) == 0;
     free(whole);
     *site = (struct site){.text = is_set ? site_command(context, NGINX("-T") "2>/dev/null") : NULL};
     if (is_set && site->text == NULL && geteuid() == 0)

@@ -24,7 +24,7 @@ struct site {
 };
 
 /*
- * Reads a configuration file (NULL: nginx's default) and its certificate, into the arena. Only root can
+ * Reads a configuration file ("": nginx's default) and its certificate, into the arena. Only root can
  * read both.
  */
 void site_read(struct context *context, const char *file, const char *public_url, struct site *site);

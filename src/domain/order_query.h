@@ -10,6 +10,7 @@
 #include "domain/quota.h"
 #include "model/order.h"
 #include "store/orders.h"
+#include "store/texts.h"
 
 /* An order with its files, as a client sees it. */
 struct order_view {
@@ -26,6 +27,11 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,
 /* The texts of an embedding order; none for other types. */
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
                           size_t *count) IW_MUST_USE;
+
+/* The files that were marked with the texts that an extraction found: of each text the newest first. */
+enum { order_places_max = 10 };
+enum iw_error order_places(struct domain *domain, int64_t account_id, const struct order *order,
+                           struct text_place **places, size_t *count) IW_MUST_USE;
 
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);

@@ -24,6 +24,19 @@ struct outcome_write {
     int64_t now_ms;
 };
 
+/* True when the client's file, address or target is at fault. An unreachable source may be the network's. */
+static bool is_refusal(enum iw_error error)
+{
+    static const enum iw_error refusals[] = {
+        IW_IMAGE_CORRUPT,  IW_IMAGE_FORMAT_UNSUPPORTED, IW_IMAGE_TOO_LARGE,       IW_IMAGE_TOO_SMALL,
+        IW_SOURCE_REFUSED, IW_SOURCE_TOO_LARGE,         IW_OUTPUT_TARGET_REFUSED, IW_WATERMARK_NOT_EMBEDDABLE,
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        if (refusals[i] == error)
+            return true;
+    return false;
+}
+
 /* An archive only copies bytes: every failure is the service's, and every attempt may succeed. */
 static struct job_verdict verdict_of(const struct domain *domain, const struct outcome *outcome)
 {
@@ -36,8 +49,13 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
     bool is_ours = job->kind == JOB_ARCHIVE || outcome->trouble == JOB_TROUBLE_OURS;
     if (outcome->kind == OUTCOME_TROUBLE && is_ours)
         return job_wait_out(job->attempt, job->failures, job->deaths, &limits);
-    if (outcome->kind == OUTCOME_TROUBLE)
-        return job_judge(outcome->trouble, job->failures, job->deaths, outcome->asked_ms, &limits);
+    if (outcome->kind == OUTCOME_TROUBLE) {
+        struct job_verdict verdict =
+            job_judge(outcome->trouble, job->failures, job->deaths, outcome->asked_ms, &limits);
+        if (verdict.event == JOB_EVENT_FAIL && is_refusal(outcome->error))
+            verdict.event = JOB_EVENT_REFUSE;
+        return verdict;
+    }
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
 }
 
@@ -90,6 +108,9 @@ static enum iw_error result_write(const struct store *store, struct outcome_writ
         result_name_request(store->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
     result.name = name_one(store->context->arena, &wanted);
     enum iw_error error = results_write(store, &result, record->now_ms);
+    if (error == IW_OK)
+        error = files_result_write(store, job->file_id, result.size_bytes,
+                                   job->kind == JOB_PROTECT ? result.protection_percent : -1);
     if (error != IW_OK)
         return error;
     if (record->order.is_zero_copy) {

@@ -238,7 +238,8 @@ static bool answer_is_sound(struct image_answer *answer)
     if (answer->note_code[strspn(answer->note_code, upper)] != '\0')
         answer->note_code[0] = '\0';
     return answer->version == image_protocol_version && answer->kind < image_kind_count &&
-           answer->error < IW_ERROR_COUNT && answer->watermarks.count <= WATERMARK_NUMBERS_MOST;
+           answer->error < IW_ERROR_COUNT && answer->watermarks.count <= WATERMARK_NUMBERS_MOST &&
+           answer->protection_percent <= 100;
 }
 
 enum image_client_event image_client_receive(const struct image_client *client, struct image_answer *answer)

@@ -162,6 +162,7 @@ static enum iw_error protect_in(struct image_work *work, struct codec_picture *p
     if (error != IW_OK)
         return error;
     work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
+    work->answer->protection_percent = protect_percent(&report);
     error = work_output(work, &bytes);
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
@@ -366,6 +367,7 @@ static void answer_failure(struct image_answer *answer, const struct context *co
 {
     if (context->error != IW_WATERMARK_NOT_FOUND) {
         answer->format = answer->width_px = answer->height_px = answer->psnr_hundredths = 0;
+        answer->protection_percent = 0;
         answer->output_bytes = answer->thumbnail_bytes = 0;
     }
     answer->watermarks.count = 0;

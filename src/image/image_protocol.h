@@ -22,7 +22,7 @@
 #include <imgward/watermark.h>
 
 enum {
-    image_protocol_version = 6,
+    image_protocol_version = 7,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
@@ -92,6 +92,7 @@ struct image_answer {
     uint64_t output_bytes;
     uint64_t thumbnail_bytes;
     struct watermark_numbers watermarks;  /* extract; those of a collage are several */
+    uint32_t protection_percent;          /* anti-AI: protect_percent, 0..100 */
     uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0: not measured */
     uint32_t stage_ms[image_stage_count]; /* CPU time, also of failures */
     char reason[32];                      /* short constant word or empty */

@@ -33,6 +33,9 @@ struct order_file {
     const char *error_sentence; /* NULL: none */
     const char *note_code;      /* of its result; NULL: none */
     const char *note_sentence;  /* valid with note_code */
+    int64_t input_bytes;        /* 0: none arrived yet */
+    int64_t result_bytes;       /* of its largest result; 0: none */
+    int protection_percent;     /* of its anti-AI result; -1: none, or not known */
     const char *source_url;     /* fetched instead of uploaded; NULL: uploaded */
 };
 

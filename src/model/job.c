@@ -5,10 +5,8 @@
 #include "model/word.h"
 
 static const char *const names[JOB_STATE_COUNT] = {
-    [JOB_QUEUED] = "queued",
-    [JOB_LEASED] = "leased",
-    [JOB_DONE] = "done",
-    [JOB_FAILED] = "failed",
+    [JOB_QUEUED] = "queued", [JOB_LEASED] = "leased",   [JOB_DONE] = "done",
+    [JOB_FAILED] = "failed", [JOB_REFUSED] = "refused",
 };
 
 static const char *const kinds[JOB_KIND_COUNT] = {
@@ -30,9 +28,11 @@ static const enum job_state transitions[JOB_STATE_COUNT][JOB_EVENT_COUNT] = {
             [JOB_EVENT_LOSE] = JOB_QUEUED,
             [JOB_EVENT_RETRY] = JOB_QUEUED,
             [JOB_EVENT_FAIL] = JOB_FAILED,
+            [JOB_EVENT_REFUSE] = JOB_REFUSED,
             [JOB_EVENT_CANCEL] = JOB_FAILED,
         },
     [JOB_FAILED] = {[JOB_EVENT_REOPEN] = JOB_QUEUED},
+    [JOB_REFUSED] = {[JOB_EVENT_REOPEN] = JOB_QUEUED},
 };
 
 enum job_state job_next(enum job_state state, enum job_event event)

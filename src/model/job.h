@@ -20,6 +20,7 @@ enum job_state {
     JOB_LEASED, /* belongs to a worker until its lease ends */
     JOB_DONE,
     JOB_FAILED,
+    JOB_REFUSED, /* the client's file or address is at fault; no operator is needed */
     JOB_STATE_COUNT
 };
 
@@ -39,6 +40,7 @@ enum job_event {
     JOB_EVENT_LOSE,    /* its worker died or did not renew the lease */
     JOB_EVENT_RETRY,   /* a transient failure or a dead process */
     JOB_EVENT_FAIL,    /* the limit is reached, or a retry cannot help */
+    JOB_EVENT_REFUSE,  /* the same, and the client's file or address is at fault */
     JOB_EVENT_CANCEL,  /* its order ended without it */
     JOB_EVENT_REOPEN,  /* an operator requeues a failed job */
     JOB_EVENT_COUNT
@@ -60,7 +62,7 @@ struct job_limits {
 
 /* The decision after an attempt that did not succeed. */
 struct job_verdict {
-    enum job_event event; /* JOB_EVENT_RETRY or JOB_EVENT_FAIL */
+    enum job_event event; /* JOB_EVENT_RETRY, JOB_EVENT_FAIL or JOB_EVENT_REFUSE */
     int64_t failures;
     int64_t deaths;
     int64_t wait_ms; /* before the next attempt */

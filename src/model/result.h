@@ -29,6 +29,7 @@ struct result {
     uint8_t digest[32]; /* SHA-256 */
     uint32_t width_px;
     uint32_t height_px;
+    int protection_percent; /* of the ordered change; valid for anti-AI */
 };
 
 /* A result that an order has or may still get. */

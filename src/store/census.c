@@ -133,13 +133,15 @@ enum iw_error census_read(const struct store *store, struct census_rows *census)
     " UNION ALL SELECT 'deliveries', '', '" name "', COUNT(*), " oldest ", COUNT(*) FROM (SELECT "           \
     "available_at FROM webhook_deliveries WHERE status = '" status "' " LIVE ") part HAVING COUNT(*) > 0"
 
-static const char live_sql[] = JOBS("queued", "MIN(available_at)") " UNION ALL " JOBS(
-    "leased", "MIN(available_at)") " UNION ALL " JOBS("done", "NULL") " UNION ALL " JOBS("failed", "NULL")
-    ORDERS("pending") ORDERS("inProgress") DELIVERIES("PENDING", "pending", "MIN(available_at)")
-        DELIVERIES("SENDING", "sending", "NULL") DELIVERIES("DELIVERED", "delivered", "NULL") DELIVERIES(
-            "FAILED", "failed", "NULL") " UNION ALL SELECT 'accounts', '', 'near_limit', COALESCE(SUM(warned "
-                                        "<> 0), 0), NULL, COUNT(*) FROM (SELECT "
-                                        "warned FROM account_usage " LIVE ") part";
+static const char live_sql[] =
+    JOBS("queued", "MIN(available_at)") " UNION ALL " JOBS("leased", "MIN(available_at)") " UNION ALL " JOBS(
+        "done", "NULL") " UNION ALL " JOBS("failed", "NULL") " UNION ALL " JOBS("refused", "NULL")
+        ORDERS("pending") ORDERS("inProgress") DELIVERIES("PENDING", "pending", "MIN(available_at)")
+            DELIVERIES("SENDING", "sending", "NULL") DELIVERIES("DELIVERED", "delivered", "NULL")
+                DELIVERIES("FAILED", "failed",
+                           "NULL") " UNION ALL SELECT 'accounts', '', 'near_limit', COALESCE(SUM(warned "
+                                   "<> 0), 0), NULL, COUNT(*) FROM (SELECT "
+                                   "warned FROM account_usage " LIVE ") part";
 
 enum iw_error census_live(const struct store *store, struct census_rows *census)
 {

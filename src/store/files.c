@@ -100,6 +100,16 @@ enum iw_error files_error_write(const struct store *store, int64_t file_id, enum
                   values, 3, NULL);
 }
 
+enum iw_error files_result_write(const struct store *store, int64_t file_id, int64_t size_bytes, int percent)
+{
+    const struct db_value values[] = {db_integer(size_bytes), percent < 0 ? db_null() : db_integer(percent),
+                                      db_integer(file_id)};
+    return db_run(store,
+                  "UPDATE files SET result_bytes = GREATEST(COALESCE(result_bytes, 0), ?), "
+                  "protection_percent = ? WHERE id = ?",
+                  values, 3, NULL);
+}
+
 enum iw_error files_note_write(const struct store *store, int64_t file_id, const char *code,
                                const char *sentence)
 {
@@ -141,7 +151,8 @@ enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_er
 
 /* Files with a failed job other than a push.  Both question marks: the order. */
 #define REOPENED_FILES                                                                                       \
-    "order_id = ? AND id IN (SELECT file_id FROM jobs WHERE order_id = ? AND status = 'failed' AND kind "    \
+    "order_id = ? AND id IN (SELECT file_id FROM jobs WHERE order_id = ? AND status IN ('failed', "          \
+    "'refused') AND kind "                                                                                   \
     "NOT IN ('push', 'archive'))"
 
 enum iw_error files_reopen(const struct store *store, int64_t order_id, int64_t now_ms, int64_t *count)

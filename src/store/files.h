@@ -42,6 +42,10 @@ enum iw_error files_source_first(const struct store *store, int64_t order_id, co
 enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
                                 const char *sentence) IW_MUST_USE;
 
+/* Records what a client sees of a result: the size of the largest copy, and the protection (-1: none). */
+enum iw_error files_result_write(const struct store *store, int64_t file_id, int64_t size_bytes,
+                                 int percent) IW_MUST_USE;
+
 /* Records a note on a file's result; the first note of several copies stays. */
 enum iw_error files_note_write(const struct store *store, int64_t file_id, const char *code,
                                const char *sentence) IW_MUST_USE;

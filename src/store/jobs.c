@@ -392,8 +392,8 @@ enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *c
 enum iw_error jobs_forget(const struct store *store, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(store, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed')", values, 1,
-                  NULL);
+    return db_run(store, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed', 'refused')",
+                  values, 1, NULL);
 }
 
 enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count)
@@ -403,8 +403,8 @@ enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *
     return query_change(
         store,
         "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
-        "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status = "
-        "'failed' AND kind NOT IN ('push', 'archive')",
+        "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status IN "
+        "('failed', 'refused') AND kind NOT IN ('push', 'archive')",
         values, 2, count);
 }
 
@@ -412,8 +412,9 @@ enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *co
 {
     const struct db_value values[] = {db_integer(order_id)};
     return query_number(
-        store, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status = 'failed' AND kind = 'push'", values,
-        1, count);
+        store,
+        "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status IN ('failed', 'refused') AND kind = 'push'",
+        values, 1, count);
 }
 
 enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
@@ -485,8 +486,9 @@ enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t
     if (error == IW_OK)
         error = db_run(
             store,
-            "SELECT id, kind, order_id, account_id, attempt, reason, updated_at FROM jobs WHERE status = "
-            "'failed' ORDER BY id DESC LIMIT ? OFFSET ?",
+            "SELECT j.id, j.kind, j.order_id, j.account_id, j.attempt, j.reason, j.updated_at, o.status = "
+            "'inProgress' FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.status = 'failed' ORDER BY "
+            "j.id DESC LIMIT ? OFFSET ?",
             values, 2, &rows);
     if (error != IW_OK)
         return error;
@@ -499,7 +501,8 @@ enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t
                                             .account_id = db_integer_of(db_at(&rows, row, 3)),
                                             .attempts = db_integer_of(db_at(&rows, row, 4)),
                                             .reason = db_text_of(db_at(&rows, row, 5)),
-                                            .updated_ms = db_integer_of(db_at(&rows, row, 6))};
+                                            .updated_ms = db_integer_of(db_at(&rows, row, 6)),
+                                            .is_retryable = db_integer_of(db_at(&rows, row, 7)) != 0};
     return IW_OK;
 }
 

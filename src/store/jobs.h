@@ -110,6 +110,7 @@ struct jobs_failed {
     int64_t attempts;
     const char *reason; /* NULL: none */
     int64_t updated_ms;
+    bool is_retryable; /* its order is in progress */
 };
 
 /* One page of the failed jobs, newest first; the array is the arena's. */

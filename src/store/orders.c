@@ -20,7 +20,7 @@
 #define FILE_COLUMNS                                                                                         \
     "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
     "f.source_url, "                                                                                         \
-    "f.note_code, f.note_sentence"
+    "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
 
 enum { order_columns = 17 };
 
@@ -67,6 +67,9 @@ static void file_read(const struct db_value *columns, struct order_file *file)
         .source_url = db_text_of(&columns[7]),
         .note_code = db_text_of(&columns[8]),
         .note_sentence = db_text_of(&columns[9]),
+        .input_bytes = db_integer_of(&columns[10]),
+        .result_bytes = db_integer_of(&columns[11]),
+        .protection_percent = columns[12].type == DB_NULL ? -1 : (int)db_integer_of(&columns[12]),
     };
     if (!file_status_read(db_text_of(&columns[4]), &file->status))
         abort(); /* see order_read */
@@ -795,11 +798,12 @@ static const char order_sql[] =
     "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
     "files_deleted_at FROM orders WHERE id = ?";
 
-static const char *const file_columns[] = {"fileId", "position", "role",      "fileName",
-                                           "status", "storeKey", "sizeBytes", "uploadedAt",
-                                           "error",  "sentence", "note",      "noteText"};
+static const char *const file_columns[] = {
+    "fileId",     "position", "role",     "fileName", "status",   "storeKey",          "sizeBytes",
+    "uploadedAt", "error",    "sentence", "note",     "noteText", "protectionPercent", "resultBytes"};
 static const char file_sql[] = "SELECT id, position, role, name, status, store_key, size_bytes, uploaded_at, "
-                               "error_code, error_sentence, note_code, note_sentence FROM files WHERE "
+                               "error_code, error_sentence, note_code, note_sentence, protection_percent, "
+                               "result_bytes FROM files WHERE "
                                "order_id = ? ORDER BY position, role";
 
 static const char *const result_columns[] = {"resultId", "fileId",    "copy",    "name",     "storeKey",

@@ -147,3 +147,29 @@ enum iw_error texts_list(const struct store *store, int64_t order_id, struct ord
                                           .length = db_at(&rows, i, 2)->length};
     return IW_OK;
 }
+
+/* STRAIGHT_JOIN: from the text on in the order of its index, so that a text of many orders costs no more. */
+enum iw_error texts_places(const struct store *store, int64_t account_id, const char *text, unsigned most,
+                           struct text_place *places, size_t *count)
+{
+    struct db_rows rows;
+    uint8_t digest[sha256_bytes];
+    crypto_sha256(text, strlen(text), digest);
+    const struct db_value parameters[] = {db_integer(account_id), db_bytes(digest, sizeof digest),
+                                          db_integer(most)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT STRAIGHT_JOIN o.id, o.name, f.name, o.created_at FROM watermark_texts t JOIN "
+        "order_watermarks w ON w.text_id = t.id JOIN orders o ON o.id = w.order_id JOIN files f ON "
+        "f.order_id "
+        "= w.order_id AND f.role = 'main' AND f.position = w.file_position WHERE t.account_id = ? AND "
+        "t.text_digest = ? AND f.status = 'complete' ORDER BY w.order_id DESC, w.file_position DESC LIMIT ?",
+        parameters, 3, &rows);
+    for (size_t i = 0; error == IW_OK && i < rows.count; i++)
+        places[(*count)++] = (struct text_place){.text = text,
+                                                 .order_id = db_integer_of(db_at(&rows, i, 0)),
+                                                 .order_name = db_text_of(db_at(&rows, i, 1)),
+                                                 .file_name = db_text_of(db_at(&rows, i, 2)),
+                                                 .created_at_ms = db_integer_of(db_at(&rows, i, 3))};
+    return error;
+}

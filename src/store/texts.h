@@ -49,6 +49,18 @@ enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t 
                            uint64_t *number) IW_MUST_USE;
 
 /* The texts of an embed order, file by file; the array is the arena's. */
+struct text_place {
+    const char *text;
+    int64_t order_id;
+    const char *order_name;
+    const char *file_name;
+    int64_t created_at_ms; /* of the order */
+};
+
+/* Adds the files of the account's orders that were marked with a text to places and count, newest first. */
+enum iw_error texts_places(const struct store *store, int64_t account_id, const char *text, unsigned most,
+                           struct text_place *places, size_t *count) IW_MUST_USE;
+
 enum iw_error texts_list(const struct store *store, int64_t order_id, struct order_text **texts,
                          size_t *count) IW_MUST_USE;
 

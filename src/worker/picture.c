@@ -253,6 +253,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     outcome->result.format = FORMAT_NONE;
     outcome->result.width_px = answer->width_px;
     outcome->result.height_px = answer->height_px;
+    outcome->result.protection_percent = (int)answer->protection_percent;
     enum iw_error error = bytes_store(worker, task, task->picture.result_file, &key, &outcome->result);
     if (error != IW_OK)
         return error;

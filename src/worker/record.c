@@ -18,6 +18,7 @@ static void outcome_log(const struct worker *worker, const struct task *task,
     } events[JOB_EVENT_COUNT] = {[JOB_EVENT_FINISH] = {METRIC_JOB_DONE, "job_done"},
                                  [JOB_EVENT_RETRY] = {METRIC_JOB_RETRIED, "job_requeued"},
                                  [JOB_EVENT_FAIL] = {METRIC_JOB_FAILED, "job_failed"},
+                                 [JOB_EVENT_REFUSE] = {METRIC_JOB_REFUSED, "job_refused"},
                                  [JOB_EVENT_CANCEL] = {METRIC_JOB_CANCELLED, "job_cancelled"}};
     const struct outcome *outcome = &task->outcome;
     enum job_event event = effect->verdict.event;

@@ -40,8 +40,8 @@ def notes(order):
     return [file["note"] for file in order["files"]]
 
 
-def test_without_a_note_the_member_is_null(client, jpeg):
-    assert notes(client.order_whole([("a.jpg", jpeg)])) == [None]
+def test_without_a_note_the_member_is_null(client, png):
+    assert notes(client.order_whole([("a.png", png)])) == [None]
 
 
 def test_a_note_of_the_image_process_reaches_the_client(client, noting, jpeg):
@@ -86,10 +86,10 @@ def test_a_zero_copy_order_has_its_notes(client, noting):
 
 
 @pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
-def test_an_invalid_note_is_not_shown(client, noting, jpeg, code, message):
+def test_an_invalid_note_is_not_shown(client, noting, png, code, message):
     """A picture may have taken control of the image process, so its output is checked."""
     noting(message, code)
-    order = client.order_whole([("a.jpg", jpeg)])
+    order = client.order_whole([("a.png", png)])
     assert order["status"] == "complete" and notes(order) == [None]
 
 

@@ -92,8 +92,12 @@ def test_the_pixels_are_those_of_the_file(protected):
 
 def test_notes_have_the_expected_codes(protected):
     made, order, _ = protected
-    notes = {file["fileName"]: file["note"] and file["note"]["code"] for file in order["files"]}
-    assert notes == {name: note for name, (_, note) in made.items()}
+    # Strength low: compression leaves less than half of it in most of the lossy files.
+    notes = {file["fileName"]: file["note"] and file["note"]["code"] for file in order["files"] if file["protection"]["word"] == "strong"}
+    assert notes == {name: note for name, (_, note) in made.items() if name in notes}
+    assert {"damaged text.png", "no end.png"} <= set(notes)
+    for file in order["files"]:
+        assert (file["note"] or {}).get("code") == "PROTECTION_REDUCED" or file["fileName"] in notes, file
     reduced = next(file["note"]["message"] for file in order["files"] if file["fileName"] == "coarse.jpg")
     assert "low" in reduced
 

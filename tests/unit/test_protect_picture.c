@@ -123,8 +123,7 @@ static void test_strengths(void)
                 printf("  %s %u: PSNR %.2f, shown %.2f, reached %.2f\n", pictures[i].name, strength,
                        report.psnr_db, report.shown / report.visibility, report.reached);
             CU_ASSERT(report.psnr_db <= before_db && report.psnr_db > 30);
-            /* A low strength leaves little in a coarse JPEG; its note says so. */
-            CU_ASSERT(!report.is_limited || (strength == PROTECT_LOW && report.reached < 0.05));
+            CU_ASSERT_EQUAL(protect_is_reduced(&report), protect_percent(&report) < 50);
             CU_ASSERT(report.shown < 1.25 * report.visibility);
             before_db = report.psnr_db;
         }
@@ -153,7 +152,8 @@ static void test_notes(void)
         enum protect_strength strength;
         const char *word; /* NULL: no note */
     } files[] = {
-        {{"fine", FORMAT_JPEG, 256, 256, 3, false, .quality = 90}, PROTECT_LOW, NULL},
+        {{"finest", FORMAT_JPEG, 256, 256, 3, false, .quality = 100}, PROTECT_HIGH, NULL},
+        {{"usual", FORMAT_JPEG, 256, 256, 3, false, .quality = 75}, PROTECT_STANDARD, "original export"},
         {{"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8}, PROTECT_LOW, NULL},
         {{"coarse", FORMAT_JPEG, 256, 256, 3, false, .quality = 1}, PROTECT_LOW, "No pixel changed"},
         {{"black and white", FORMAT_PNG, 256, 256, 1, false, .depth_bits = 1}, PROTECT_HIGH, "weaker"},
@@ -166,6 +166,8 @@ static void test_notes(void)
         struct protect_report report = protect_and_look(&picture, files[i].strength);
         if (getenv("SHOW") != NULL)
             printf("  %s: PSNR %.2f, reached %.2f\n", files[i].spec.name, report.psnr_db, report.reached);
+        if (files[i].word != NULL)
+            CU_ASSERT_STRING_EQUAL(context.notes->code, "PROTECTION_REDUCED");
         struct context_note *note = note_by_code("PROTECTION_REDUCED");
         CU_ASSERT_EQUAL(note != NULL, files[i].word != NULL);
         if (note != NULL && files[i].word != NULL)

@@ -13,12 +13,6 @@ enum {
     sum_lanes = 8       /* of sums that the compiler keeps in a vector */
 };
 
-/*
- * Below these shares of the intended change the client gets a note: of rendering, and after encoding.  A JPEG
- * of quality 85 keeps 8 to 25 % of the energy and half of the latent shift (five pictures).
- */
-static const double rendered_least = 0.5, encoded_least = 0.05;
-
 /* ---- units */
 
 /*
@@ -263,6 +257,16 @@ static double psnr_of(double error)
     return psnr < 99 ? psnr : 99;
 }
 
+unsigned protect_percent(const struct protect_report *report)
+{
+    return (unsigned)lround(100 * report->reached);
+}
+
+bool protect_is_reduced(const struct protect_report *report)
+{
+    return protect_percent(report) < protect_strong_percent;
+}
+
 static void report_fill(struct protect_report *report, double reached, double error)
 {
     report->reached = fmin(fmax(reached, 0), 1);
@@ -307,7 +311,6 @@ void protect_render(struct protect_plan *plan, struct image *image, enum protect
     report->visibility = budget;
     report_fill(report, intended > 0 ? shared / intended : 0, changed / ((double)samples * plan->height_px));
     report->shown = scale * budget * report->reached;
-    report->is_limited = report->reached < rendered_least;
 }
 
 void protect_undo(const struct protect_plan *plan, struct image *image)
@@ -376,7 +379,6 @@ void protect_compare_end(struct protect_plan *plan, const struct protect_sums *s
 {
     const double kept = sums->changes > 0 ? scale * sums->shared / sums->changes : 0;
     report_fill(report, report->reached * kept, sums->squares / sums->samples);
-    report->is_limited = report->is_limited || report->reached < encoded_least;
     report->shown = visibility_run_end(plan->run);
     comparison_fini(plan);
 }
