@@ -140,13 +140,19 @@ function Again() {
   return html`<${Dialog} title=${t("again.title")}><p>${t("again.text")}</p>${view && html`<${view} email=${user.value?.email} />`}<//>`;
 }
 
+function Missing() {
+  useEffect(() => { document.title = `${t("missing.title")} · imgward`; }, [language.value]);
+  return html`<header class="head"><h1 tabindex="-1">${t("missing.title")}</h1></header><p><a href=${href("/")}>${t("missing.back")}</a></p>`;
+}
+
 function Console() {
   language.value;
   const page = match(route.value.path);
   if (!user.value && (!page || page.isPrivate)) {
     return html`<${Front}><${Page} page=${{ ...match("/sign-in") }} /><//>`;
   }
-  if (!page) return html`<${Shell}><header class="head"><h1>${t("missing.title")}</h1></header><p><a href=${href("/")}>${t("missing.back")}</a></p><//>`;
+  if (!page) return html`<${Shell}><${Missing} /><//>`;
+  if (page.module === "admin" && !user.value.isAdmin) return html`<${Shell}><${Missing} /><//>`;
   if (!page.isPrivate) return html`<${Front}><${Page} page=${page} /><//>`;
   return html`<${Shell}><${Page} page=${page} /><//>`;
 }

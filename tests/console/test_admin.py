@@ -1,4 +1,5 @@
 """The admin side: accounts, users, queue, failed jobs, health."""
+import re
 import time
 
 import pictures
@@ -63,9 +64,11 @@ def test_users_are_found_disabled_and_reset(stack, operator, owner):
 def test_queue_and_health(stack, operator):
     stack.worker_places()
     queue = operator.get("/admin/queue").data
-    assert {"queued", "running", "dead", "oldestQueuedSeconds", "deliveriesPending", "workers"} <= set(queue)
+    assert {"queued", "running", "dead", "refused", "oldestQueuedSeconds", "deliveriesPending", "workers"} <= set(queue)
     assert queue["workers"][0]["processes"] >= 1
-    checks = {check["name"]: check["status"] for check in operator.get("/admin/health").data["checks"]}
+    health = operator.get("/admin/health").data["checks"]
+    assert re.fullmatch(r"[\d.]+ of [\d.]+ GB are free\.", next(check["message"] for check in health if check["name"] == "fileStore"))
+    checks = {check["name"]: check["status"] for check in health}
     assert checks["database"] == checks["redis"] == checks["fileStore"] == checks["workers"] == checks["imageProcesses"] == "ok"
 
 
@@ -101,7 +104,7 @@ def test_a_failed_job_is_retried_by_the_worker(stack, operator, owner):
         stack.sql(f"UPDATE files SET status = 'failed', error_code = 'PROCESSING_CRASHED' WHERE order_id = {order} ORDER BY id LIMIT 1")
         stack.sql(f"UPDATE orders SET failed_file_count = 1 WHERE id = {order}")
         [job] = [row for row in operator.get("/admin/jobs?status=dead&limit=100").items if row["orderId"] == order]
-        assert job["kind"] == "protect" and job["error"] == "test" and job["accountId"] == owner.account
+        assert job["kind"] == "protect" and job["error"] == "test" and job["accountId"] == owner.account and job["canRetry"]
         assert operator.post(f"/admin/jobs/{job['id']}/retry").status == 200
         end = time.monotonic() + 60
         while stack.sql(f"SELECT status FROM jobs WHERE id = {job['id']}") != [["queued"]]:
@@ -111,3 +114,31 @@ def test_a_failed_job_is_retried_by_the_worker(stack, operator, owner):
         stack.ctl("queue", "resume")
     assert client.wait(order)["status"] == "complete"
     assert operator.post(f"/admin/jobs/{job['id']}/retry").status == 404
+
+
+def test_a_clients_broken_file_is_refused_and_no_dead_job(stack, operator, owner):
+    def counts():
+        queue = operator.get("/admin/queue").data
+        return queue["dead"], queue["refused"]
+    client = Client(stack, owner.post("/keys", {"name": "refusals"}).data["value"])
+    dead, refused = counts()
+    order = client.order_whole([("cut.jpg", pictures.jpeg(300, 300)[:3000]), ("whole.jpg", pictures.jpeg(300, 300))])
+    assert [file["error"] and file["error"]["code"] for file in order["files"]] == ["IMAGE_CORRUPT", None]
+    assert stack.sql(f"SELECT status FROM jobs WHERE order_id = {order['orderId']} AND kind = 'protect' ORDER BY id") == [["refused"], ["done"]]
+    end = time.monotonic() + 60
+    while counts() != (dead, refused + 1):
+        assert time.monotonic() < end, counts()
+        time.sleep(0.2)
+    assert order["orderId"] not in [row["orderId"] for row in operator.get("/admin/jobs?status=dead&limit=100").items]
+    assert order["orderId"] not in stack.ctl("queue", "dead")
+
+
+def test_a_failed_job_of_an_ended_order_cannot_be_retried(stack, operator, owner):
+    client = Client(stack, owner.post("/keys", {"name": "ended"}).data["value"])
+    order = client.order_whole([("a.jpg", pictures.jpeg(300, 300))])["orderId"]
+    stack.sql(f"UPDATE jobs SET status = 'failed', reason = 'test' WHERE order_id = {order}")
+    try:
+        [job] = [row for row in operator.get("/admin/jobs?status=dead&limit=100").items if row["orderId"] == order]
+        assert job["canRetry"] is False
+    finally:
+        stack.sql(f"UPDATE jobs SET status = 'done' WHERE order_id = {order}")

@@ -1,7 +1,14 @@
 // Pictures that the user chose: which files of a drop, their format and size by their first bytes, small previews.
 import { html, useEffect, useRef } from "./view.js";
 
-const NAMES = /\.(jpe?g|png|webp)$/i;
+const NAMES = /\.(jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pdf|dng|cr[23]|nef|arw|orf|rw2|raf|jfif)$/i;
+const SYSTEM = /^(\.|thumbs\.db$|desktop\.ini$)/i;
+// Pictures that the service does not take, by bytes at a place, as in src/service/sniff.c. The first row that fits counts.
+const OTHERS = [
+  [4, "ftypheic", "heic"], [4, "ftypheix", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heif"], [4, "ftyphe", "heif"], [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"],
+  [8, "CR\u0002", "raw"], [0, "II*\0", "tiff"], [0, "MM\0*", "tiff"], [0, "IIRO", "raw"], [0, "IIU\0", "raw"], [0, "FUJIFILM", "raw"],
+  [0, "\u00ff\n", "jxl"], [4, "JXL ", "jxl"], [4, "jP  ", "jp2"], [0, "8BPS", "psd"], [0, "%PDF", "pdf"], [0, "BM", "bmp"],
+];
 const HEAD_BYTES = 262144;    // a JPEG's frame header stands behind its metadata, which is seldom larger
 const HEAD_MOST = 8388608;
 
@@ -28,10 +35,11 @@ async function entryRead(entry, files) {
   }
 }
 
-// A folder also holds other files (notes, thumbs.db): these are left out without a word of blame.
+// A folder also holds other files, such as notes. Those of the system are not worth a word.
 export const isPictureName = (name) => NAMES.test(name);
+export const isSystemName = (name) => SYSTEM.test(name);
 
-// {format, width, height} or null: as the service, by the bytes and not by the name.
+// {format, width, height}, {kind} of another picture, or null: as the service, by the bytes and not by the name.
 export async function pictureInspect(file) {
   for (let bytes = HEAD_BYTES; ; bytes *= 8) {
     const view = new DataView(await file.slice(0, bytes).arrayBuffer());
@@ -45,7 +53,9 @@ function inspect(view) {
   if (size > 3 && view.getUint16(0) === 0xffd8) return inspectJpeg(view);
   if (word(0) === 0x89504e47 && word(12) === 0x49484452) return { format: "png", width: word(16), height: word(20) };
   if (word(0) === 0x52494646 && word(8) === 0x57454250) return inspectWebp(view, word(12));
-  return null;
+  const text = new TextDecoder("latin1").decode(new Uint8Array(view.buffer, 0, Math.min(size, 1024)));
+  const kind = OTHERS.find(([at, bytes]) => text.startsWith(bytes, at))?.[2] ?? (/<svg/i.test(text) ? "svg" : null);
+  return kind && { kind };
 }
 
 function inspectJpeg(view) {
@@ -84,12 +94,12 @@ async function paint(canvas, file, box) {
   picture.close();
 }
 
-// A file drawn on a canvas: an object URL would need another source in the policy.
-export function Preview({ file, box = 96, label }) {
+// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" is told whether it could be.
+export function Preview({ file, box = 96, label, onDrawn }) {
   const canvas = useRef(null);
   useEffect(() => {
     let isGone = false;
-    later(async () => { if (!isGone && canvas.current) await paint(canvas.current, file, box).catch(() => {}); });
+    later(async () => { if (!isGone && canvas.current) await paint(canvas.current, file, box).then(() => onDrawn?.(true), () => onDrawn?.(false)); });
     return () => { isGone = true; };
   }, [file, box]);
   return html`<canvas ref=${canvas} class="thumb" width="1" height="1" ...${label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }}></canvas>`;

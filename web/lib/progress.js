@@ -10,7 +10,7 @@ export function Progress({ upload, onCancelled }) {
   const done = parts.filter((part) => part.state.value === "done").length;
   const paused = parts.find((part) => part.state.value === "pausing");
   const cancel = async () => {
-    if (!await confirm({ title: t("upload.cancelTitle"), text: t("upload.cancelText"), action: t("upload.cancel") })) return;
+    if (!await confirm({ title: t("upload.cancelTitle", { count: parts.length, name: upload.orderName }), text: t("upload.cancelText"), action: t("upload.cancel") })) return;
     await upload.cancel();
     onCancelled?.();
   };

@@ -1,8 +1,11 @@
 // Parts that the pages share: forms, dialogs, tables, notices.
 import { html, signal, useState, useEffect, useRef, useId, useCallback } from "./view.js";
-import { ApiError } from "./api.js";
+import { ApiError, session } from "./api.js";
 import { t, known, moment, relative, language } from "./text.js";
-import { href } from "./route.js";
+import { href, route } from "./route.js";
+
+// What confirm() asks at the moment.
+const question = signal(null);
 
 // ---- messages ----
 
@@ -28,23 +31,32 @@ export function errorText(error) {
   return known(`error.${error.code}`, error.message || t("error.unexpected"), { seconds: error.retryAfter || 2 });
 }
 
+// How users reach the operator, where the operator has said so.
+export function Contact() {
+  const contact = session.value?.operatorContact;
+  if (!contact) return null;
+  const isMail = !contact.includes("/") && contact.includes("@"), isLink = isMail || /^https?:/.test(contact);
+  return isLink ? html`<a href=${isMail ? `mailto:${contact}` : contact} rel="noopener">${contact}</a>` : html`<span>${contact}</span>`;
+}
+
 export function Failure({ error, retry }) {
   if (!(error instanceof ApiError)) console.error(error);
   const text = errorText(error), detail = error.message && error.message !== text ? error.message : "";
   return html`<${Notice} kind="error" title=${text} action=${retry && html`<${Button} kind="plain" onClick=${retry}>${t("retry")}<//>`}>
     ${detail && html`<p>${detail}</p>`}
-    ${error.requestId && html`<p class="muted small">${t("error.request")} <code>${error.requestId}</code></p>`}
+    ${error.requestId && html`<p class="muted small">${t("error.request")} <code>${error.requestId}</code> <${Contact} /></p>`}
   <//>`;
 }
 
 // ---- buttons ----
 
-// Runs an action once at a time; shows that it runs, and its failure as a message unless the caller handles it.
+// Runs an action once at a time; shows that it runs, and its failure as a message unless the caller handles it. While a
+// question is open, nothing runs yet.
 export function Button({ onClick, kind = "plain", type = "button", busy, children, ...rest }) {
   const [isRunning, setRunning] = useState(false);
-  const isBusy = busy || isRunning;
+  const isBusy = busy || (isRunning && !question.value);
   async function run(event) {
-    if (isBusy) { event.preventDefault(); return; }
+    if (busy || isRunning) { event.preventDefault(); return; }
     if (!onClick) return;
     const result = onClick(event);
     if (!(result instanceof Promise)) return;
@@ -138,8 +150,10 @@ export function Field({ label, hint, error, onValue, type = "text", rows, value,
 
 // ---- dialogs ----
 
+// Navigation closes it, such as the browser's Back: what it speaks of is not on the screen any more.
 export function Dialog({ title, onClose, children, wide }) {
-  const element = useRef(null), id = useId();
+  const element = useRef(null), id = useId(), place = useRef(route.value);
+  useEffect(() => { if (route.value !== place.current) onClose?.(); }, [route.value]);
   useEffect(() => {
     const dialog = element.current;
     dialog.showModal();
@@ -154,7 +168,6 @@ export function Dialog({ title, onClose, children, wide }) {
     </article></dialog>`;
 }
 
-const question = signal(null);
 // Asks before a change that cannot be undone; resolves to whether the user agreed.
 export const confirm = (words) => new Promise((resolve) => {
   question.value = { ...words, answer: (value) => { question.value = null; resolve(value); } };

@@ -32,6 +32,7 @@ export class Upload {
     this.files = files;
     this.key = crypto.randomUUID();
     this.orderId = "";
+    this.orderName = "";
     // creating, uploading, starting, done, failed, refused, cancelled
     this.state = signal("creating");
     this.error = signal(null);
@@ -59,6 +60,7 @@ export class Upload {
     this.state.value = "creating";
     const data = await post(PATHS[this.type], this.creation(), { repeat: true, signal: this.control.signal });
     this.orderId = data.orderId;
+    this.orderName = data.orderName;
     const given = data.files ?? [data.file, data.file.originalFile].filter(Boolean);
     this.parts.value = this.files.map(({ file }, at) => partNew(file, given[at].uploadUrl, given[at].fileId));
     originalsKeep(this.orderId, this.parts.value);
@@ -201,6 +203,7 @@ export async function resume(order, files) {
   }
   if (missing.length > 0) return { missing };
   upload.orderId = order.orderId;
+  upload.orderName = order.orderName;
   upload.files = parts.map(({ file }) => ({ file }));
   upload.parts.value = parts;
   originalsKeep(order.orderId, parts);

@@ -121,12 +121,12 @@ export function Queue() {
   const state = useLoad((signal) => get("/admin/queue", {}, { signal }), []);
   const jobs = useLoad((signal) => get("/admin/jobs", { status: "dead", page, limit: 20 }, { signal }), [page]);
   const retry = async (job) => { await post(`/admin/jobs/${job.id}/retry`); jobs.reload(); state.reload(); };
-  const figures = ["queued", "running", "dead", "deliveriesPending"];
+  const figures = ["queued", "running", "dead", "refused", "deliveriesPending"];
   const workers = [["name", t("name"), (entry) => entry.name, "main"], ["host", t("admin.host"), (entry) => entry.host], ["processes", t("admin.processes"), (entry) => entry.processes ?? "–"],
     ["seen", t("sessions.seen"), (entry) => html`<${Time} at=${entry.seenAt} />`], ["started", t("sessions.since"), (entry) => html`<${Time} at=${entry.startedAt} />`]];
   const columns = [["id", t("admin.job"), (job) => html`<code>${job.id}</code>`, "main"], ["kind", t("admin.kind"), (job) => job.kind], ["order", t("webhooks.order"), (job) => job.orderId],
-    ["attempts", t("webhooks.attempts"), (job) => job.attempts], ["error", t("admin.error"), (job) => html`<span class="small long">${job.error}</span>`], ["at", t("webhooks.updated"), (job) => html`<${Time} at=${job.updatedAt} />`],
-    ["do", "", (job) => html`<${Button} kind="plain small" aria-label=${`${t("retry")}: ${job.id}`} onClick=${() => retry(job)}>${t("retry")}<//>`, "do"]];
+    ["attempts", t("webhooks.attempts"), (job) => job.attempts], ["error", t("admin.error"), (job) => html`<span class="small long">${known(`reason.${job.error}`, job.error)}</span>`], ["at", t("webhooks.updated"), (job) => html`<${Time} at=${job.updatedAt} />`],
+    ["do", "", (job) => job.canRetry && html`<${Button} kind="plain small" aria-label=${`${t("retry")}: ${job.id}`} onClick=${() => retry(job)}>${t("retry")}<//>`, "do"]];
   return html`<${Top}><${Button} onClick=${() => { state.reload(); jobs.reload(); }}>${t("reload")}<//><//>
     <${Loaded} state=${state}>${(data) => html`${data.isPaused && html`<${Notice} kind="warning" title=${t("admin.paused")} />`}<ul class="figures">${figures.map((name) => html`<li key=${name}><strong>${number(data[name] ?? 0)}</strong><span class="muted small">${t(`admin.${name}`)}</span></li>`)}
         <li><strong>${t("admin.seconds", { count: Math.round(data.oldestQueuedSeconds ?? 0) })}</strong><span class="muted small">${t("admin.oldest")}</span></li></ul>
@@ -138,7 +138,7 @@ export function Queue() {
 
 export function Health() {
   const state = useLoad((signal) => get("/admin/health", {}, { signal }), []);
-  const columns = [["name", t("admin.check"), (entry) => html`<strong>${entry.name}</strong>`, "main"],
+  const columns = [["name", t("admin.check"), (entry) => html`<strong>${known(`check.${entry.name}`, entry.name)}</strong>`, "main"],
     ["status", t("orders.status"), (entry) => html`<${Badge} kind=${{ ok: "good", warning: "warning", failed: "bad" }[entry.status]}>${t(`health.${entry.status}`)}<//>`], ["message", t("audit.details"), (entry) => entry.message || "–"]];
   return html`<${Top}><${Button} onClick=${state.reload}>${t("reload")}<//><//>
     <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("admin.health")} columns=${columns} rows=${data.checks} keyOf=${(entry) => entry.name} />`}<//>`;

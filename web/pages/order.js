@@ -1,7 +1,7 @@
 // One order: progress, results, errors in words, downloads.
 import { html, useEffect, useState } from "../lib/view.js";
 import { get, remove } from "../lib/api.js";
-import { t, known, moment, relative } from "../lib/text.js";
+import { t, bytes, known, moment, relative } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import { Badge, Button, Dialog, Failure, Head, Icon, Link, Loaded, Notice, confirm, toast, useLoad, useNow, usePoll } from "../lib/ui.js";
 import { Compare, Preview } from "../lib/pictures.js";
@@ -71,7 +71,7 @@ function Actions({ order, reload }) {
     go("/new");
   };
   const drop = async () => {
-    if (!await confirm({ title: t("order.deleteTitle"), text: t(isEnded(status) ? "order.deleteText" : "order.cancelText"), action: t("order.delete") })) return;
+    if (!await confirm({ title: t(isEnded(status) ? "order.deleteTitle" : "order.cancelTitle", { count: fileCount, name: order.orderName }), text: t(isEnded(status) ? "order.deleteText" : "order.cancelText"), action: t("order.delete") })) return;
     await remove(`/v2/orders/${orderId}`);
     reload();
   };
@@ -99,6 +99,16 @@ function Pending({ order }) {
     <${Drop} onFiles=${choose} title=${t("order.choose")} hint=${order.files.map((file) => file.fileName).join(", ")} /></article>`;
 }
 
+const GRADES = { strong: "good", medium: "", weak: "warning" };
+
+// Status, protection and sizes of a file.
+function Facts({ file }) {
+  const { status, protection, inputBytes, resultBytes } = file;
+  return html`<span class="facts small"><${Badge} kind=${{ complete: "good", failed: "bad" }[status] ?? "busy"}>${t(`file.${status}`)}<//>
+    ${protection && html`<${Badge} kind=${GRADES[protection.word]}>${t(`protection.${protection.word}`, { share: protection.share })}<//>`}
+    ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", { before: bytes(inputBytes), after: bytes(resultBytes) })}</span>`}</span>`;
+}
+
 const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter(Boolean).join(" ");
 
 function Files({ order }) {
@@ -112,13 +122,13 @@ function Files({ order }) {
     const found = (await links(orderId)).files.filter((entry) => String(entry.fileId) === String(file.fileId))[at];
     setShown({ before: originalOf(orderId, file.fileId), after: found.downloadUrl, name: found.fileName });
   };
-  return html`<ul class="results card">${files.map((file) => {
+  return html`${files.some((file) => file.protection) && html`<p class="muted small">${t("protection.text")}</p>`}<ul class="results card">${files.map((file) => {
     const original = originalOf(orderId, file.fileId), canSave = status === "complete" && file.status === "complete";
     const copies = file.watermarks.length > 0 ? file.watermarks : [null];
     return html`<li key=${file.fileId}>
       ${original ? html`<${Preview} file=${original} box=${128} />` : html`<${Thumbnail} url=${files.length === 1 ? order.thumbnailImageUrl : null} />`}
       <div class="what"><span class="name">${file.fileName}</span>
-        ${status !== "expired" && html`<span><${Badge} kind=${{ complete: "good", failed: "bad" }[file.status] ?? "busy"}>${t(`file.${file.status}`)}<//></span>`}
+        ${status !== "expired" && html`<${Facts} file=${file} />`}
         ${file.error && html`<div class="bad small"><strong>${known(`file.${file.error.code}`, file.error.message)}</strong>
           <p>${known(`file.${file.error.code}.help`, "")}</p><p class="muted">${file.error.message}</p></div>`}
         ${file.note && html`<div class="note small"><strong>${known(`note.${file.note.code}`, t("note.title"))}</strong> ${file.note.message}</div>`}

@@ -5,8 +5,8 @@ import { t, bytes, number } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import { Button, Failure, Field, Head, Icon, Link, Notice } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
-import { Preview, Compare, isPictureName } from "../lib/pictures.js";
-import { LIMITS, pictureProblem, pictureRead } from "../lib/check.js";
+import { Preview, Compare, isPictureName, isSystemName } from "../lib/pictures.js";
+import { LIMITS, hintsOf, pictureProblem, pictureRead } from "../lib/check.js";
 import { Upload, current } from "../lib/upload.js";
 import { Progress } from "../lib/progress.js";
 
@@ -14,6 +14,7 @@ const EMPTY = { type: "antiAi", strength: "standard", texts: "", orderName: "", 
 export const draft = signal(EMPTY);
 const TEXTS_A_FILE = 10;
 const TEXT_LENGTH = 1000;
+const NAMED_MOST = 5;
 
 const change = (values) => { draft.value = { ...draft.value, ...values }; };
 
@@ -60,7 +61,7 @@ function Form({ limits }) {
   const [error, setError] = useState(null);
   const [isReading, setReading] = useState(false);
   const texts = useMemo(() => textsOf(draft.value.texts), [draft.value.texts]);
-  const problems = pictures.map((picture) => pictureProblem(picture, type, limits));
+  const problems = pictures.map((picture) => pictureProblem(picture, type, limits) ?? (picture.isBroken ? t("problem.preview") : null));
   const good = pictures.filter((_, at) => !problems[at]);
   const entries = entriesOf({ type, pictures: good }, texts);
   const copies = type === "antiAi" ? good.length : good.length * texts.length;
@@ -68,9 +69,10 @@ function Form({ limits }) {
   const tooMany = entries.length > limits.maxFiles;
 
   const add = async (files) => {
-    const named = files.length > 1 ? files.filter((file) => isPictureName(file.name)) : files;
+    const shown = files.filter((file) => !isSystemName(file.name));
+    const named = shown.length > 1 ? shown.filter((file) => isPictureName(file.name)) : shown;
     const room = Math.max(0, limits.maxFiles - draft.value.pictures.length), taken = named.slice(0, room);
-    setLeft({ others: files.length - named.length, beyond: named.length - taken.length });
+    setLeft({ others: shown.filter((file) => !named.includes(file)).map((file) => file.name), beyond: named.length - taken.length });
     setReading(true);
     for (const file of taken) change({ pictures: [...draft.value.pictures, await pictureRead(file)] });
     setReading(false);
@@ -90,8 +92,10 @@ function Form({ limits }) {
     <section class="card" aria-labelledby="step-1"><h2 id="step-1"><span class="step">1</span>${t("new.pictures")}</h2>
       <${Drop} onFiles=${add} small=${pictures.length > 0} title=${t(pictures.length ? "new.dropMore" : "new.drop")}
         hint=${t("new.dropHint", { count: limits.maxFiles, size: bytes(limits.maxFileBytes) })} />
-      ${left && (left.others > 0 || left.beyond > 0) && html`<${Notice} kind="warning" title=${left.beyond > 0 ? t("new.beyond", { count: left.beyond, most: limits.maxFiles })
-        : t("new.others", { count: left.others })} />`}
+      ${left?.beyond > 0 && html`<${Notice} kind="warning" title=${t("new.beyond", { count: left.beyond, most: limits.maxFiles })} />`}
+      ${left?.others.length > 0 && html`<${Notice} kind="warning" title=${t("new.others", { count: left.others.length })}>
+        ${left.others.slice(0, NAMED_MOST).join(", ")}${left.others.length > NAMED_MOST ? " …" : ""}<//>`}
+      ${pictures.some(({ kind }) => kind === "heic") && html`<${Notice}>${t("hint.heic")}<//>`}
       <div role="status" class="row">${pictures.length > 0 && html`<span>${t("new.chosen", { count: good.length })}${isReading ? " …" : ""}</span>
         <${Button} kind="plain small" onClick=${() => { change({ pictures: [] }); setLeft(null); }}>${t("new.clear")}<//>`}</div>
       <${Pictures} pictures=${pictures} problems=${problems} fields=${fields} entries=${entries} /></section>
@@ -100,6 +104,7 @@ function Form({ limits }) {
         options=${[["antiAi", "shield"], ["watermarkEmbed", "drop"]].map(([value, icon]) => [value, t(`type.${value}`), t(`type.${value}.text`), icon])} />
       ${type === "antiAi" ? html`<${Strength} limits=${limits} error=${fields.get("options.strength")} />`
         : html`<${Texts} texts=${texts} good=${good.length} copies=${copies} tooLong=${tooLong} />`}
+      ${hintsOf(good, type).map((hint) => html`<${Notice} key=${hint}>${hint}<//>`)}
       <p class="small"><${Link} to="/read">${t("new.readLink")}<//></p></section>
     <section class="card" aria-labelledby="step-3"><h2 id="step-3"><span class="step">3</span>${t("new.start")}</h2>
       <${Field} label=${t("new.name")} hint=${t("new.nameHint")} maxlength="64" value=${orderName} error=${fields.get("orderName")}
@@ -112,16 +117,20 @@ function Form({ limits }) {
       ${copies === 0 && html`<p class="muted small">${t(good.length === 0 ? "new.needPictures" : "new.needTexts")}</p>`}</section>`;
 }
 
+const mark = (id, facts) => change({ pictures: draft.value.pictures.map((other) => (other.id === id ? { ...other, ...facts } : other)) });
+
 function Pictures({ pictures, problems, fields, entries }) {
   const drop = (id) => change({ pictures: draft.value.pictures.filter((other) => other.id !== id) });
   return html`<ul class="pictures">${pictures.map((picture, at) => {
-    const { id, file, width, height } = picture;
+    const { id, file, format, width, height } = picture;
     const entry = entries.findIndex((other) => other.file === file);
     const problem = problems[at] ?? [...fields].find(([field]) => entry >= 0 && field.startsWith(`files[${entry}]`))?.[1];
-    return html`<li key=${id} class=${problem ? "refused" : ""}><${Preview} file=${file} box=${160} />
+    return html`<li key=${id} class=${problem ? "refused" : ""}><${Preview} file=${file} box=${160}
+        onDrawn=${(isDrawn) => { if (picture.isBroken === undefined && format) mark(id, { isBroken: !isDrawn }); }} />
       <span class="name" title=${file.name}>${file.name}</span>
       <span class="muted small">${bytes(file.size)}${width ? ` · ${number(width)} × ${number(height)}` : ""}</span>
       ${problem && html`<span class="bad small">${problem}</span>`}
+      ${picture.isBroken && html`<button type="button" class="link small" onClick=${() => mark(id, { isBroken: false })}>${t("new.anyway")}</button>`}
       <button type="button" class="close" aria-label=${t("new.remove", { name: file.name })} onClick=${() => drop(id)}><${Icon} name="close" /></button></li>`;
   })}</ul>`;
 }

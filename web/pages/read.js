@@ -1,11 +1,11 @@
 // Read a watermark: a suspect picture, and the original where there is one.
 import { html, useEffect, useState } from "../lib/view.js";
-import { t, bytes } from "../lib/text.js";
+import { t, bytes, day } from "../lib/text.js";
 import { Button, Failure, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview } from "../lib/pictures.js";
 import { pictureProblem, pictureRead } from "../lib/check.js";
-import { Upload, current, isEnded, orderGet } from "../lib/upload.js";
+import { Upload, current, isEnded, orderGet, originalOf } from "../lib/upload.js";
 import { Progress } from "../lib/progress.js";
 
 function Slot({ title, hint, picture, onPicture }) {
@@ -49,11 +49,26 @@ export function Read() {
         : html`<${Button} kind="primary large" disabled=${!suspect || Boolean(isBad)} onClick=${start}>${t("read.action")}<//>`}</article>`}`;
 }
 
+// The order, file and date of the mark. A text may mark several files; the newest is first.
+function Place({ place, isMixed }) {
+  return html`<p>${isMixed && html`<strong>${place.watermark}</strong><br />`}<${Link} to=${`/orders/${place.orderId}`}>${place.orderName}<//><br />
+    <span class="muted small">${t("read.place", { file: place.fileName, day: day(place.createdAt) })}</span></p>`;
+}
+
+function Places({ found }) {
+  if (!found) return null;
+  const { others } = found, isMixed = others.some((place) => place.watermark !== found.watermark);
+  return html`<section aria-labelledby="places"><h2 id="places">${t(isMixed ? "read.mixed" : others.length > 0 ? "read.places" : "read.from")}</h2>
+    ${[found, ...others].map((place) => html`<${Place} key=${`${place.orderId} ${place.fileName} ${place.watermark}`} place=${place} isMixed=${isMixed} />`)}</section>`;
+}
+
 export function Result({ order, original, onAgain }) {
   const { status, watermarkText, files = [], errors } = order;
   const note = files.find((file) => file.note)?.note;
+  const picture = files.length > 0 && originalOf(order.orderId, files[0].fileId);
   return html`<article class="card result" aria-live="polite">
-    ${status === "detected" && html`<div class="found"><${Icon} name="check" /><div><p class="muted">${t("read.found")}</p><p class="mark">${watermarkText}</p></div></div>`}
+    ${picture && isEnded(status) && html`<div class="one asked"><${Preview} file=${picture} box=${320} label=${t("read.picture", { name: picture.name })} /><span class="name">${picture.name}</span></div>`}
+    ${status === "detected" && html`<div class="found"><${Icon} name="check" /><div><p class="muted">${t("read.found")}</p><p class="mark">${watermarkText}</p></div></div><${Places} found=${order.foundIn} />`}
     ${status === "undetected" && html`<h2>${t("read.nothing")}</h2><p>${t("read.help")}</p>
       <ul>${!original && html`<li>${t("read.help.original")}</li>`}<li>${t("read.help.larger")}</li><li>${t("read.help.untouched")}</li><li>${t("read.help.account")}</li></ul>`}
     ${status === "failed" && html`<${Notice} kind="error" title=${t("read.failed")}>${errors}<//>`}

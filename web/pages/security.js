@@ -53,13 +53,13 @@ function FactorDialog({ step, onClose }) {
       <footer class="actions"><${Copy} value=${codes.join("\n")} label=${`${t("copy")}: ${t("factor.codes")}`} /><${Button} kind="primary" onClick=${close}>${t("keys.stored")}<//></footer><//>`;
   }
   if (made) {
-    return html`<${Dialog} title=${t("factor.enable")} onClose=${onClose}><p>${t("factor.scan")}</p><${Code} text=${made.otpauthUrl} />
+    return html`<${Dialog} title=${t("factor.enableTitle")} onClose=${onClose}><p>${t("factor.scan")}</p><${Code} text=${made.otpauthUrl} />
       <${Secret} label=${t("factor.secret")} value=${made.secret} />
       <form ...${code.form}>${code.failure && html`<${Failure} error=${code.failure} />`}
         <${Field} label=${t("factor.first")} inputmode="numeric" autocomplete="one-time-code" ...${code.bind("code")} />
         <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//><${Button} type="submit" kind="primary" busy=${code.busy}>${t("factor.confirm")}<//></footer></form><//>`;
   }
-  return html`<${Dialog} title=${t(`factor.${step}`)} onClose=${onClose}><form ...${password.form}>
+  return html`<${Dialog} title=${t(`factor.${step}Title`)} onClose=${onClose}><form ...${password.form}>
     ${password.failure && html`<${Failure} error=${password.failure} />`}
     <input class="vh" type="email" autocomplete="username" value=${user.value.email} tabindex="-1" readonly aria-label=${t("email")} />
     <${Field} label=${t("password")} hint=${t("factor.passwordHint")} type="password" autocomplete="current-password" autofocus ...${password.bind("password")} />

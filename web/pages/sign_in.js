@@ -3,7 +3,7 @@ import { html, useState } from "../lib/view.js";
 import { call, post, session, sessionSet, user } from "../lib/api.js";
 import { t } from "../lib/text.js";
 import { route, go, href } from "../lib/route.js";
-import { Button, Failure, Field, Link, Loaded, Notice, useForm, useLoad } from "../lib/ui.js";
+import { Button, Contact, Failure, Field, Link, Loaded, Notice, useForm, useLoad } from "../lib/ui.js";
 
 const Card = ({ title, lead, children }) => html`<article class="card narrow"><h1 tabindex="-1">${title}</h1>${lead && html`<p class="muted">${lead}</p>`}${children}</article>`;
 const Submit = ({ form, children }) => html`<${Button} type="submit" kind="primary block" busy=${form.busy}>${children}<//>`;
@@ -48,8 +48,7 @@ export function Forgot() {
   const form = useForm({ email: "" }, async (values) => { await post("/password/forgot", values); setSent(true); });
   const hasMail = session.value?.mail !== false;
   return html`<${Card} title=${t("forgot.title")} lead=${hasMail && !isSent ? t("forgot.lead") : null}>
-    ${!hasMail && html`<${Notice} title=${t("forgot.noMail")} />`}
-    ${isSent ? html`<${Notice} kind="good" title=${t("forgot.sent")}>${t("forgot.sentText", { email: form.values.email })}<//>`
+    ${!hasMail ? html`<${Notice} title=${t("forgot.noMail")}><${Contact} /><//>` : isSent ? html`<${Notice} kind="good" title=${t("forgot.sent")}>${t("forgot.sentText", { email: form.values.email })}<//>`
       : html`<form ...${form.form}><${Fault} form=${form} />
         <${Field} label=${t("email")} type="email" autocomplete="username" autofocus ...${form.bind("email")} />
         <${Submit} form=${form}>${t("forgot.action")}<//></form>`}

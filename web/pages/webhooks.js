@@ -7,6 +7,7 @@ import { Badge, Button, Dialog, Empty, Failure, Field, Head, Link, Loaded, Notic
 import { DeveloperTabs } from "./keys.js";
 
 const BASE = "/v2/orders/webhooks";
+const nameOf = (hook) => hook.name || hook.url;
 const Active = ({ hook }) => html`<${Badge} kind=${hook.isActive ? "good" : "bad"}>${t(hook.isActive ? "webhooks.active" : "webhooks.paused")}<//>`;
 
 export function Webhooks() {
@@ -52,11 +53,11 @@ export function Webhook({ id }) {
   const test = async () => { await post(`${path}/test`); toast(t("webhooks.tested")); events.reload(); };
   const pauseOrResume = async () => { await put(path, { isActive: !hook.data.isActive }); hook.reload(); };
   const rotate = async () => {
-    if (!await confirm({ title: t("webhooks.rotateTitle"), text: t("webhooks.rotateText"), action: t("webhooks.rotate"), kind: "primary" })) return;
+    if (!await confirm({ title: t("webhooks.rotateTitle", { name: nameOf(hook.data) }), text: t("webhooks.rotateText"), action: t("webhooks.rotate"), kind: "primary" })) return;
     setSecret(await post(`${path}/rotate-secret`));
   };
   const drop = async () => {
-    if (!await confirm({ title: t("webhooks.deleteTitle"), text: t("webhooks.deleteText"), action: t("order.delete") })) return;
+    if (!await confirm({ title: t("webhooks.deleteTitle", { name: nameOf(hook.data) }), text: t("webhooks.deleteText"), action: t("order.delete") })) return;
     await remove(path);
     go("/developers/webhooks");
   };
@@ -87,7 +88,7 @@ export function Webhook({ id }) {
 
 function Edit({ hook, path, onClose }) {
   const form = useForm({ url: hook.url, name: hook.name ?? "" }, async (values) => { await put(path, values); onClose(); });
-  return html`<${Dialog} title=${t("edit")} onClose=${onClose}><form ...${form.form}>
+  return html`<${Dialog} title=${t("webhooks.editTitle", { name: nameOf(hook) })} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
     <${Field} label=${t("name")} maxlength="100" autofocus ...${form.bind("name")} />
     <${Field} label=${t("webhooks.url")} type="url" ...${form.bind("url")} />

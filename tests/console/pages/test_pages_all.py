@@ -1,7 +1,10 @@
 """Every page in both themes and at 360 pixels: axe-core, the policy, no horizontal scroll, screenshots."""
+import time
+
 import pytest
 
 import pictures
+from browser import PASSWORD
 
 PUBLIC = ["/sign-in", "/sign-up", "/forgot", "/reset?token=x", "/verify?token=x"]
 PRIVATE = ["/", "/new", "/orders", "/orders/ORDER", "/read", "/developers", "/developers/webhooks", "/developers/webhooks/HOOK",
@@ -17,6 +20,10 @@ def filled(owner, nobody):
     for file, body in zip(made.data["files"], (pictures.jpeg(), pictures.png())):
         assert nobody.put(file["uploadUrl"], body=body).status == 201
     assert owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "shown-start", "orderId": made.data["orderId"]}).status == 200
+    end = time.monotonic() + 60
+    while owner.get(f"/v2/orders/{made.data['orderId']}").data["status"] == "inProgress":
+        assert time.monotonic() < end
+        time.sleep(0.2)
     hook = owner.post("/v2/orders/webhooks", {"url": "http://127.0.0.1:9/hook-" + "x" * 80, "name": "production"}).data
     owner.post(f"/v2/orders/webhooks/{hook['id']}/test")
     owner.post("/keys", {"name": "web shop"})
@@ -63,20 +70,175 @@ def test_every_page(window, modules, owner, operator, filled, theme):
     assert found == []
 
 
-def test_dialogs_have_no_violation(inside, modules):
-    found = []
-    for path, button in (("/developers", "Create key"), ("/developers/webhooks", "Add webhook"), ("/account/members", "Invite"), ("/account/security", "Turn on")):
-        inside.go(path)
-        settled(inside)
-        inside.press(button)
-        inside.find("dialog[open]")
-        found += [f"{path}: {line}" for line in inside.axe(modules)]
-        inside.press("Cancel", "dialog button")
-    inside.session_lose()
-    inside.go("/orders", "main")
-    inside.says("Please sign in again")
-    found += [f"sign-in over a page: {line}" for line in inside.axe(modules)]
-    assert found == []
+class Dialogs:
+    """Looks at each open dialog: axe-core, and a screenshot at 1280 and 390 pixels."""
+
+    def __init__(self, window, modules, theme):
+        self.window, self.modules, self.theme, self.found, self.names = window, modules, theme, [], []
+        window.theme(theme)
+        window.size(1280)
+
+    def at(self, path):
+        self.window.go(path)
+        settled(self.window)
+
+    def open(self, name, *buttons):
+        for button in buttons:
+            self.window.press(button, "dialog button" if self.window.all("dialog") and button != buttons[0] else "main button")
+        self.seen(name)
+
+    def seen(self, name):
+        self.window.find("dialog[open]")
+        self.window.wait(lambda: not self.window.all("dialog [aria-busy=true]"), "the loaded dialog")
+        self.names.append(name)
+        self.found += [f"{name} {self.theme}: {line}" for line in self.window.axe(self.modules)]
+        self.window.picture(f"dialog-{name}-1280-{self.theme}")
+        self.window.size(390, 800)
+        wide = self.window.overflow()
+        self.found += [f"{name} at 390 pixels: {wide}"] if wide else []
+        self.window.picture(f"dialog-{name}-390-{self.theme}")
+        self.window.size(1280)
+
+    def close(self, word="Cancel"):
+        self.window.press(word, "dialog button")
+        self.window.wait(lambda: not self.window.all("dialog"), "the closed dialog")
+
+
+def of_orders(dialogs, ids):
+    dialogs.at(f"/orders/{ids['ORDER']}")
+    dialogs.open("order-delete", "Delete")
+    dialogs.close()
+    dialogs.window.press("View: b.png")
+    dialogs.window.wait(lambda: dialogs.window.all("dialog img")[0].get_property("naturalWidth") > 0, "the result")
+    dialogs.seen("result-view")
+    dialogs.window.find("dialog input[type=file]").send_keys(ids["PICTURE"])
+    dialogs.window.find("dialog .compare canvas")
+    dialogs.seen("result-compare")
+    dialogs.close("Close")
+    dialogs.at("/new")
+    dialogs.window.give([ids["PICTURE"]])
+    dialogs.window.network(upload=100)
+    dialogs.window.press("Protect 1 picture")
+    dialogs.open("upload-cancel", "Cancel the order")
+    dialogs.window.press("Cancel the order", "dialog button")
+    dialogs.window.network()
+    dialogs.window.says("Three steps")
+
+
+def of_developers(dialogs, ids):
+    window = dialogs.window
+    dialogs.at("/developers")
+    dialogs.open("key-create", "Create key")
+    window.fill("Name", f"shop {dialogs.theme}")
+    window.press("Create key", "dialog button")
+    window.says("Copy the key now.")
+    dialogs.seen("key-made")
+    dialogs.close("I have stored it")
+    dialogs.open("key-revoke", f"Revoke: shop {dialogs.theme}")
+    dialogs.close()
+    dialogs.at("/developers/webhooks")
+    dialogs.open("webhook-create", "Add webhook")
+    window.fill("URL", "http://127.0.0.1:9/again")
+    window.press("Add webhook", "dialog button")
+    window.says("Copy the secret now.")
+    dialogs.seen("webhook-made")
+    dialogs.close("I have stored it")
+    dialogs.at(f"/developers/webhooks/{ids['HOOK']}")
+    for name, button in (("webhook-edit", "Edit"), ("webhook-delete", "Delete"), ("webhook-rotate", "Rotate secret")):
+        dialogs.open(name, button)
+        if name != "webhook-rotate":
+            dialogs.close()
+    window.press("Rotate secret", "dialog button")
+    window.says("The old secret signs too")
+    dialogs.seen("webhook-rotated")
+    dialogs.close("I have stored it")
+
+
+def of_account(dialogs, ids):
+    window = dialogs.window
+    dialogs.at("/account/security")
+    dialogs.open("sessions-end", "End all others")
+    dialogs.close()
+    dialogs.open("factor-password", "Turn on")
+    window.fill("Password", ids["PASSWORD"])
+    window.press("Continue", "dialog button")
+    window.says("Scan this code")
+    dialogs.seen("factor-code")
+    dialogs.close()
+    dialogs.at("/account/members")
+    dialogs.open("member-invite", "Invite")
+    window.fill("Email", f"friend-{dialogs.theme}@example.org")
+    window.press("Invite", "dialog button")
+    window.says("Send this link")
+    dialogs.seen("member-invited")
+    dialogs.close("Close")
+
+
+def of_operator(dialogs, ids):
+    window = dialogs.window
+    dialogs.at("/admin")
+    dialogs.open("account-create", "Create account")
+    window.fill("Name", f"account of {ids['ACCOUNT']} {dialogs.theme}")
+    window.fill("Email of the owner (optional)", f"owner-{ids['ACCOUNT']}-{dialogs.theme}@example.org")
+    window.press("Create account", "dialog button")
+    window.says("Send this link")
+    dialogs.seen("account-made")
+    dialogs.close("Close")
+    dialogs.at(f"/admin/accounts/{ids['ACCOUNT']}")
+    dialogs.open("account-suspend", "Suspend")
+    dialogs.close()
+    dialogs.at(f"/admin/users?keyword={ids['EMAIL']}")
+    dialogs.open("user-reset", f"Reset password: {ids['USER']}")
+    window.press("Reset password", "dialog button")
+    window.says("Send this link")
+    dialogs.seen("user-reset-link")
+    dialogs.close("Close")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_dialog(window, modules, owner, operator, filled, tmp_path, theme):
+    picture = tmp_path / "b.png"
+    picture.write_bytes(pictures.png())
+    ids = {**filled, "PICTURE": str(picture), "PASSWORD": PASSWORD, "EMAIL": owner.email, "USER": "Test"}
+    window.enter(owner)
+    window.open("/", ".side")
+    dialogs = Dialogs(window, modules, theme)
+    for look in (of_orders, of_developers, of_account):
+        look(dialogs, ids)
+    window.session_lose()
+    window.go("/orders", "main")
+    window.says("Please sign in again")
+    dialogs.seen("sign-in-again")
+    window.enter(operator)
+    window.open("/admin")
+    of_operator(dialogs, ids)
+    assert dialogs.found == []
+    assert len(set(dialogs.names)) == 24, dialogs.names
+
+
+def test_an_open_dialog_leaves_its_button_as_it_is(inside):
+    inside.go("/account/security")
+    button = inside.wait(lambda: inside.named("End all others", "main button"), "the button")[0]
+    size = button.size
+    inside.click(button)
+    inside.find("dialog[open]")
+    assert button.size == size and button.get_attribute("aria-busy") is None
+
+
+def test_navigation_closes_a_dialog_and_its_question(inside, owner, filled):
+    """The question spoke of an order that is not on the screen any more."""
+    inside.open("/orders")
+    inside.press("A long name of an order that must not widen a phone")
+    inside.press("Delete")
+    inside.says("Delete 2 files of “A long name of an order that must not widen a phone”?")
+    inside.driver.back()
+    inside.wait(lambda: not inside.all("dialog"), "the closed question")
+    assert owner.get(f"/v2/orders/{filled['ORDER']}").data["status"] == "complete"
+    inside.go("/developers")
+    inside.press("Create key")
+    inside.find("dialog[open]")
+    inside.driver.back()
+    inside.wait(lambda: inside.path == "/orders" and not inside.all("dialog"), "the closed dialog")
 
 
 def test_the_theme_switch_is_kept(inside):

@@ -82,7 +82,9 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     inside.give([copy])
     inside.says(copy.name)
     inside.press("Read the watermark", "button")
-    inside.says("This picture has the watermark", "Sent to Grace")
+    inside.says("This picture has the watermark", "Sent to Grace", "The order of this mark", "boat.png, ordered")
+    inside.find(f".result canvas[aria-label='The picture that was read: {copy.name}']")
+    inside.picture("read-found-1440-light")
     inside.press("Read another picture")
     inside.give([picture])
     inside.says("boat.png")
@@ -113,6 +115,67 @@ def test_files_that_the_service_would_refuse_are_shown_before_the_upload(inside,
     inside.wait(lambda: len(inside.all(".pictures li")) == 3, "three pictures")
     inside.press("Protect 1 picture")
     inside.says("Complete")
+
+
+HEADS = {"iphone.heic": b"\0\0\0\x18ftypheic", "web.avif": b"\0\0\0\x18ftypavif", "moving.gif": b"GIF89a", "scan.tif": b"II*\0",
+         "desk.bmp": b"BM", "layers.psd": b"8BPS", "page.pdf": b"%PDF-1.4\n", "sign.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(inside, tmp_path, files, stack, owner, nobody, alone):
+    """A folder of a phone: each picture of another kind has the reason; other files are named, those of the system are not."""
+    made = {name: head + b"\0" * 64 for name, head in HEADS.items()}
+    if alone:
+        made = {"renamed.jpg": made["iphone.heic"]}
+    for name, data in {**made, "notes.txt": b"text", ".DS_Store": b"x"}.items():
+        (tmp_path / name).write_bytes(data)
+    upload = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "sentences", "files": [{"fileName": "a.jpg"}]}).data["files"][0]["uploadUrl"]
+    inside.go("/new")
+    inside.give([tmp_path / name for name in made] + ([] if alone else [tmp_path / "notes.txt", tmp_path / ".DS_Store", files[0]]))
+    inside.wait(lambda: len(inside.all(".pictures li")) == len(made) + (not alone), "all pictures")
+    for name, data in made.items():
+        sentence = nobody.put(upload, body=data).json["message"]
+        [tile] = [tile.text for tile in inside.all(".pictures li.refused") if name in tile.text]
+        assert sentence in tile, (sentence, tile)
+    inside.says("Most Compatible")
+    if not alone:
+        inside.says("1 picture ready", "1 file that is no picture was left out:", "notes.txt")
+        assert ".DS_Store" not in inside.text()
+        inside.picture("new-refused-1440-light")
+
+
+def test_a_picture_that_cannot_be_drawn_is_not_ready(inside, tmp_path, files):
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(pictures.png(400, 300)[:2000])
+    inside.go("/new")
+    inside.give([cut, files[0]])
+    inside.says("This browser cannot draw the picture", "1 picture ready")
+    inside.press("Order it anyway")
+    inside.says("2 pictures ready")
+
+
+def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tmp_path):
+    from PIL import Image, ImageDraw
+    drawing = Image.new("RGB", (800, 600), "white")
+    ImageDraw.Draw(drawing).ellipse((100, 100, 500, 500), fill="teal", outline="black", width=6)
+    drawing.save(tmp_path / "drawing.png")
+    (tmp_path / "photo.jpg").write_bytes(pictures.jpeg(300, 300))
+    inside.go("/new")
+    inside.give([tmp_path / "drawing.png"])
+    inside.says("1 drawing becomes several times larger as PNG, up to about 600 kB in all.")
+    assert "A JPEG keeps only a part" not in inside.text()
+    inside.give([tmp_path / "photo.jpg"])
+    inside.says("A JPEG keeps only a part of the protection.", "2 pictures ready")
+    inside.picture("new-hints-1440-light")
+    inside.click(inside.find("input[value=watermarkEmbed]"))
+    inside.wait(lambda: "A JPEG keeps" not in inside.text(), "no hint")
+    inside.click(inside.find("input[value=antiAi]"))
+    inside.press("Protect 2 pictures")
+    inside.says("Complete", "Protection: medium (", "→", "The number is the part of the ordered change")
+    shown = inside.text()
+    size = (tmp_path / "drawing.png").stat().st_size
+    assert f"{size / 1000:.3g} kB →" in shown, shown
+    inside.picture("order-shares-1440-light")
 
 
 def test_the_services_refusal_stands_next_to_its_field(inside, files):

@@ -4,7 +4,9 @@ import subprocess
 
 import pytest
 
+import pictures
 from browser import PASSWORD, Browser
+from client import Client
 
 
 def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
@@ -148,6 +150,20 @@ def test_the_operator_creates_suspends_and_resumes_an_account(admin, owner):
     admin.says("Saved.")
 
 
+def test_a_job_that_cannot_be_retried_has_no_button(admin, owner, stack):
+    client = Client(stack, owner.post("/keys", {"name": "ended"}).data["value"])
+    order = client.order_whole([("a.jpg", pictures.jpeg(200, 200))])["orderId"]
+    stack.sql(f"UPDATE jobs SET status = 'failed', reason = 'test' WHERE order_id = {order}")
+    try:
+        admin.go("/admin/queue")
+        admin.says("Dead jobs", order, "Files refused today")
+        assert not admin.named("Try again", "button")
+    finally:
+        stack.sql(f"UPDATE jobs SET status = 'done' WHERE order_id = {order}")
+    admin.go("/admin/health")
+    admin.says("File store", "GB are free.")
+
+
 def test_the_operator_disables_a_user(admin, owner):
     admin.go("/admin/users")
     admin.fill("Search", owner.email)
@@ -169,4 +185,4 @@ def test_the_operator_sees_queue_and_health(admin):
 
 def test_a_member_of_an_account_is_no_operator(inside):
     inside.go("/admin")
-    inside.says("Your role does not allow this.")
+    inside.says("This page does not exist")

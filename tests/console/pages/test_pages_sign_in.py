@@ -63,10 +63,24 @@ def test_a_forgotten_password_has_a_next_step_and_a_bad_link_says_so(window):
     window.open("/sign-in")
     window.press("Forgotten password?")
     window.says("This service sends no mail")
+    assert not window.all("form") and not window.all(".notice a")
     window.open("/reset?token=" + "0" * 43)
     window.fill("New password", PASSWORD)
     window.press("Set password")
     window.says("This link is used or too old.", "Request a new link")
+
+
+def test_the_operators_address_stands_where_it_is_needed(window, owner, stack):
+    with stack.configured("console", "operator_contact", "help@imgward.example"):
+        window.open("/forgot")
+        link = window.find(".notice a")
+        assert (link.text, link.get_attribute("href")) == ("help@imgward.example", "mailto:help@imgward.example")
+        window.open("/sign-in")
+        sign_in(window, owner.email, "not the password")
+        window.says("Request id for the operator:", "help@imgward.example")
+    with stack.configured("console", "operator_contact", "ask at the desk"):
+        window.open("/forgot")
+        window.says("ask at the desk")
 
 
 def test_an_invitation_makes_a_member(window, owner):
