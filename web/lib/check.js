@@ -37,7 +37,7 @@ export function pictureProblem({ file, format, kind, width, height }, type, limi
   return null;
 }
 
-// Drawings have few bits a pixel as PNG: 0.1 to 2.7 (photos 10 and more). Their protected results have 3 to 10.
+// Drawings have few bits a pixel as PNG: 0.1 to 2.7 (photos 10 and more). Their protected results have 2 to 10.
 const DRAWING_BITS = 6, RESULT_BITS = 10;
 const isDrawing = ({ file, format, width, height }) => format === "png" && file.size * 8 < DRAWING_BITS * width * height;
 
