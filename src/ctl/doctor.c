@@ -731,7 +731,7 @@ static const struct {
     {"clock", check_clock},
     {"redis", check_redis},
     {"sentinels", check_sentinels},
-    {"mail server", check_mail_server},
+    {"smtp", check_mail_server},
     {"file store", check_store},
     {"image process", check_image_process},
     {"memory", check_memory},

@@ -105,7 +105,7 @@ def doctor(stack, tmp_path, **mail):
         parser.write(file)
     done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config, "doctor", "--directory", SQL],
                           capture_output=True, text=True, timeout=180)
-    return next((line for line in done.stdout.splitlines() if line.startswith("mail server ")), done.stdout + done.stderr)
+    return next((line for line in done.stdout.splitlines() if line.startswith("smtp ")), done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("key, value", [
