@@ -51,6 +51,14 @@ static enum iw_error change(struct request *request)
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 
+static int64_t keys_of(const struct member_rows *rows, int64_t user_id)
+{
+    for (size_t i = 0; i < rows->key_count; i++)
+        if (rows->keys[i].user_id == user_id)
+            return rows->keys[i].count;
+    return 0;
+}
+
 static enum iw_error members_show(struct request *request)
 {
     struct member_rows rows;
@@ -68,6 +76,7 @@ static enum iw_error members_show(struct request *request)
         render_string(render, "role", user_role_name(rows.users[i].role));
         render_time(render, "lastSignInAt", rows.users[i].last_sign_in_ms);
         render_boolean(render, "totpEnabled", rows.users[i].totp_enabled_ms != 0);
+        render_integer(render, "keys", keys_of(&rows, rows.users[i].id));
         render_object_end(render);
     }
     render_array_end(render);
@@ -153,9 +162,16 @@ static enum iw_error member_delete(struct request *request)
 {
     int64_t id;
     const struct audit_place place = gate_place(request);
-    enum iw_error error = view_id(request, "userId", &id);
+    request_query_read(request);
+    const char *keys = request_query(request, "keys");
+    if (keys != NULL && strcmp(keys, "revoke") != 0)
+        context_detail(request->context, "keys",
+                       "must be revoke, or absent: the keys of the member stay valid");
+    enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = member_remove(request->domain, request->session, id, &place);
+        error = view_id(request, "userId", &id);
+    if (error == IW_OK)
+        error = member_remove(request->domain, request->session, id, keys != NULL, &place);
     return error == IW_OK ? view_nothing(request) : error;
 }
 

@@ -48,6 +48,7 @@ static void event_render(struct render *render, struct arena *arena, const struc
         render_object_begin(render, "user");
         render_id(render, "id", event->user_id);
         render_string(render, "name", event->user_name);
+        render_string(render, "email", event->user_email);
         render_object_end(render);
     }
     render_string(render, "address", event->address);

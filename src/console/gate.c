@@ -103,17 +103,6 @@ static enum iw_error role_check(struct request *request, const struct session *s
     return IW_OK;
 }
 
-/* Each change adds an event.  Work on orders adds none: quotas limit it. */
-static enum iw_error change_count(struct request *request, const struct session *session)
-{
-    const struct route *route = request->route;
-    bool is_reading = request->method == METHOD_GET || request->method == METHOD_OPTIONS;
-    if (is_reading || route == NULL || (route->flags & ROUTE_ESCAPE) != 0 ||
-        strncmp(route->pattern, "/api/v2/", strlen("/api/v2/")) == 0)
-        return IW_OK;
-    return audit_change_admit(request->domain, session->user.id);
-}
-
 enum iw_error gate_authenticate(struct request *request)
 {
     struct session *session = arena_alloc(request->arena, sizeof *session);
@@ -125,9 +114,7 @@ enum iw_error gate_authenticate(struct request *request)
     request->account = &session->account;
     request->context->account_id = session->account.id;
     error = csrf_check(request, session);
-    if (error == IW_OK)
-        error = role_check(request, session);
-    return error == IW_OK ? change_count(request, session) : error;
+    return error == IW_OK ? role_check(request, session) : error;
 }
 
 enum iw_error gate_session(struct request *request, const struct session **session)

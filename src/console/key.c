@@ -19,6 +19,14 @@ static void key_render(struct render *render, const struct account_key *key)
     render_time(render, "expiresAt", key->expires_at_ms);
     render_time(render, "revokedAt", key->revoked_at_ms);
     render_time(render, "lastUsedAt", key->last_used_at_ms);
+    if (key->user_id == 0) {
+        render_null(render, "madeBy");
+        return;
+    }
+    render_object_begin(render, "madeBy");
+    render_id(render, "userId", key->user_id);
+    render_string(render, "email", key->user_email);
+    render_object_end(render);
 }
 
 static enum iw_error list(struct request *request)

@@ -1,5 +1,6 @@
 /* imgward-console: the command line of the console's pool. */
 #include "base/program.h"
+#include "console/change.h"
 #include "console/gate.h"
 #include "console/tables.h"
 #include "http/pool.h"
@@ -15,12 +16,19 @@ static const struct failure_status statuses[] = {
     {.error = IW_OK},
 };
 
+static enum iw_error authenticate(struct request *request)
+{
+    enum iw_error error = gate_authenticate(request);
+    return error == IW_OK ? change_count(request) : error;
+}
+
 static const struct edge edge = {
     .prefix = "/console",
     .routes = console_routes,
     .configure = config_read_console,
     .guard = gate_guard,
-    .authenticate = gate_authenticate,
+    .authenticate = authenticate,
+    .changed = change_note,
     .open_body_bytes_max = open_body_bytes_max,
     .statuses = statuses,
     .scheme = "Session",

@@ -32,6 +32,7 @@ static enum iw_error change(struct request *request)
 {
     struct field_scope body;
     struct user user = request->session->user;
+    const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -42,7 +43,7 @@ static enum iw_error change(struct request *request)
         field_bad(&body, "language", "must be en or ko");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_profile_set(request->domain, request->session, user.name, user.language);
+        error = user_profile_set(request->domain, request->session, user.name, user.language, &place);
     return error == IW_OK ? user_answer(request, &user) : error;
 }
 
@@ -96,12 +97,13 @@ static enum iw_error totp_make(struct request *request)
 {
     struct second_factor factor;
     const struct user *user = &request->session->user;
+    const struct audit_place place = gate_place(request);
     enum iw_error error = password_confirm(request);
     if (error == IW_OK && user->totp_enabled_ms != 0)
         error = context_fail(request->context, IW_VALIDATION_FAILED,
                              "The second factor is on; disable it first.");
     if (error == IW_OK)
-        error = second_factor_make(request->domain, user, &factor);
+        error = second_factor_make(request->domain, user, &place, &factor);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

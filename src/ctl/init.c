@@ -392,7 +392,8 @@ static enum iw_error account_make(struct init *init, const char *name, char key[
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    const struct keys_row row = {account, "first", digest, prefix, now_ms, 0};
+    const struct keys_row row = {
+        .account_id = account, .name = "first", .digest = digest, .prefix = prefix, .created_ms = now_ms};
     return keys_insert(&init->store, &row, &id);
 }
 

@@ -40,8 +40,12 @@ static enum iw_error key_add(struct ctl *ctl, const struct store *store, const c
     key_make(key);
     key_digest(key, digest);
     key_prefix(key, prefix);
-    const struct keys_row row = {account.id, name,   digest,
-                                 prefix,     now_ms, days > 0 ? now_ms + days * day_ms : 0};
+    const struct keys_row row = {.account_id = account.id,
+                                 .name = name,
+                                 .digest = digest,
+                                 .prefix = prefix,
+                                 .created_ms = now_ms,
+                                 .expires_ms = days > 0 ? now_ms + days * day_ms : 0};
     error = keys_insert(store, &row, &id);
     if (error == IW_OK)
         fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown only once:\n", id, account.id);

@@ -62,7 +62,9 @@ static enum iw_error create_run(const struct store *store, void *argument)
                                  .digest = digest,
                                  .prefix = prefix,
                                  .created_ms = clock_now_ms(),
-                                 .expires_ms = work->wish->expires_ms};
+                                 .expires_ms = work->wish->expires_ms,
+                                 .user_id = work->session->user.id,
+                                 .user_email = work->session->user.email};
     error = keys_insert(store, &row, &work->id);
     if (error == IW_OK)
         error = keys_get(store, row.account_id, work->id, work->key);

@@ -14,7 +14,7 @@ enum { details_bytes_max = 900, changes_day_max = 2000, day_s = 24 * 60 * 60 };
 
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place)
 {
-    return (struct audit_actor){user->account.id, user->id, user->name, place->address};
+    return (struct audit_actor){user->account.id, user->id, user->name, user->email, place->address};
 }
 
 enum iw_error audit_place_known(const struct store *store, int64_t user_id, const struct audit_place *place,
@@ -78,9 +78,17 @@ enum iw_error audit_add(const struct store *store, const struct audit_actor *act
                                     .event = event,
                                     .user_id = actor->user_id,
                                     .user_name = actor->user_name,
+                                    .user_email = actor->user_email,
                                     .address = actor->address != NULL ? actor->address : "",
                                     .details = details.data};
     log_event(LOG_INFO, store->context, "audit", LOG_TEXT("what", event),
               LOG_NUMBER("user_id", actor->user_id), LOG_TEXT("address", row.address));
     return audit_insert(store, actor->account_id, &row);
+}
+
+enum iw_error audit_change_note(struct domain *domain, const struct user *user,
+                                const struct audit_place *place, const char *event, const char *id)
+{
+    const struct audit_actor actor = audit_actor_of(user, place);
+    return audit_add(&domain->store, &actor, event, "id", id, NULL);
 }

@@ -22,6 +22,7 @@ struct audit_actor {
     int64_t account_id;
     int64_t user_id;
     const char *user_name;
+    const char *user_email;
     const char *address;
 };
 
@@ -33,6 +34,11 @@ enum iw_error audit_place_known(const struct store *store, int64_t user_id, cons
 
 /* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED: too many in a day. */
 enum iw_error audit_change_admit(struct domain *domain, int64_t user_id) IW_MUST_USE;
+
+/* Adds an event about an object, after its change.  id: of the object, or NULL. */
+enum iw_error audit_change_note(struct domain *domain, const struct user *user,
+                                const struct audit_place *place, const char *event,
+                                const char *id) IW_MUST_USE;
 
 /* Adds an event; pairs of detail name and value follow, closed by NULL. */
 enum iw_error audit_add(const struct store *store, const struct audit_actor *actor, const char *event,

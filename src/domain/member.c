@@ -14,6 +14,8 @@ enum { hour_s = 60 * 60, day_s = 24 * hour_s };
 enum iw_error member_list(struct domain *domain, int64_t account_id, struct member_rows *rows)
 {
     enum iw_error error = users_of_account(&domain->store, account_id, &rows->users, &rows->user_count);
+    if (error == IW_OK)
+        error = keys_of_users(&domain->store, account_id, clock_now_ms(), &rows->keys, &rows->key_count);
     return error == IW_OK ? invitations_list(&domain->store, account_id, clock_now_ms(), &rows->invitations,
                                              &rows->invitation_count)
                           : error;
@@ -210,6 +212,7 @@ struct member_work {
     int64_t user_id;
     int role; /* -1: removed */
     struct audit_actor actor;
+    bool are_keys_revoked; /* of a removed one */
 };
 
 /* LAST_OWNER when the change takes the last owner's role.  The owners' rows stay locked. */
@@ -222,6 +225,19 @@ static enum iw_error owner_check(const struct store *store, const struct member_
     if (error == IW_OK && is_owner && work->role != USER_OWNER && owners <= 1)
         return context_fail(store->context, IW_LAST_OWNER, NULL);
     return error;
+}
+
+static enum iw_error member_delete(const struct store *store, const struct member_work *work,
+                                   const struct user *user)
+{
+    int64_t keys = 0;
+    enum iw_error error = users_delete(store, user->id);
+    if (error == IW_OK && work->are_keys_revoked)
+        error = keys_revoke_of_user(store, work->account_id, user->id, clock_now_ms(), &keys);
+    const char *count = arena_printf(store->context->arena, "%lld", (long long)keys);
+    return error == IW_OK ? audit_add(store, &work->actor, "memberRemoved", "email", user->email,
+                                      "revokedKeys", count, NULL)
+                          : error;
 }
 
 static enum iw_error member_run(const struct store *store, void *argument)
@@ -238,11 +254,8 @@ static enum iw_error member_run(const struct store *store, void *argument)
         error = owner_check(store, work, &user);
     if (error != IW_OK)
         return error;
-    if (work->role < 0) {
-        error = users_delete(store, user.id);
-        return error == IW_OK ? audit_add(store, &work->actor, "memberRemoved", "email", user.email, NULL)
-                              : error;
-    }
+    if (work->role < 0)
+        return member_delete(store, work, &user);
     error = users_role_set(store, user.id, (enum user_role)work->role);
     return error == IW_OK ? audit_add(store, &work->actor, "roleChanged", "email", user.email, "role",
                                       user_role_name((enum user_role)work->role), NULL)
@@ -252,15 +265,16 @@ static enum iw_error member_run(const struct store *store, void *argument)
 enum iw_error member_role_set(struct domain *domain, const struct session *session, int64_t user_id,
                               enum user_role role, const struct audit_place *place)
 {
-    struct member_work work = {session->account.id, user_id, (int)role,
-                               audit_actor_of(&session->user, place)};
+    struct member_work work = {session->account.id, user_id, (int)role, audit_actor_of(&session->user, place),
+                               false};
     return db_transaction(&domain->store, member_run, &work);
 }
 
 enum iw_error member_remove(struct domain *domain, const struct session *session, int64_t user_id,
-                            const struct audit_place *place)
+                            bool are_keys_revoked, const struct audit_place *place)
 {
-    struct member_work work = {session->account.id, user_id, -1, audit_actor_of(&session->user, place)};
+    struct member_work work = {session->account.id, user_id, -1, audit_actor_of(&session->user, place),
+                               are_keys_revoked};
     return db_transaction(&domain->store, member_run, &work);
 }
 

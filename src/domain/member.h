@@ -7,6 +7,7 @@
 
 #include "domain/session.h"
 #include "domain/user.h"
+#include "store/keys.h"
 
 /* Users and open invitations of an account; the arena's. */
 struct member_rows {
@@ -14,6 +15,8 @@ struct member_rows {
     size_t user_count;
     struct invitation *invitations;
     size_t invitation_count;
+    struct keys_of_user *keys; /* how many valid keys a user made; none: no row */
+    size_t key_count;
 };
 enum iw_error member_list(struct domain *domain, int64_t account_id, struct member_rows *rows) IW_MUST_USE;
 
@@ -54,7 +57,7 @@ enum iw_error member_role_set(struct domain *domain, const struct session *sessi
 
 /* Deletes a user and its sessions.  RESOURCE_NOT_FOUND, LAST_OWNER. */
 enum iw_error member_remove(struct domain *domain, const struct session *session, int64_t user_id,
-                            const struct audit_place *place) IW_MUST_USE;
+                            bool are_keys_revoked, const struct audit_place *place) IW_MUST_USE;
 
 /* Changes a user's flags, for the operator: -1 keeps one.  A disabled user's sessions end. */
 struct member_flags {

@@ -47,6 +47,7 @@ static const char *label_of(struct arena *arena, const char *text)
 /* The argument of make_run. */
 struct make_work {
     int64_t user_id;
+    struct audit_actor actor;
     const uint8_t *sealed;
     size_t size;
 };
@@ -54,10 +55,12 @@ struct make_work {
 static enum iw_error make_run(const struct store *store, void *argument)
 {
     const struct make_work *work = argument;
-    return users_totp_set(store, work->user_id, work->sealed, work->size);
+    enum iw_error error = users_totp_set(store, work->user_id, work->sealed, work->size);
+    return error == IW_OK ? audit_add(store, &work->actor, "secondFactorMade", NULL) : error;
 }
 
-enum iw_error second_factor_make(struct domain *domain, const struct user *user, struct second_factor *factor)
+enum iw_error second_factor_make(struct domain *domain, const struct user *user,
+                                 const struct audit_place *place, struct second_factor *factor)
 {
     struct arena *arena = domain->context->arena;
     /* Otherwise a stranger's second factor would keep the owner of the address out. */
@@ -70,7 +73,7 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     factor->url = arena_printf(arena, "otpauth://totp/imgward:%s?secret=%s&issuer=imgward",
                                label_of(arena, user->email), factor->secret);
     crypto_wipe(secret, sizeof secret);
-    struct make_work work = {user->id, sealed, sizeof sealed};
+    struct make_work work = {user->id, audit_actor_of(user, place), sealed, sizeof sealed};
     return verified_transaction(domain, user, "totp_make", make_run, &work);
 }
 

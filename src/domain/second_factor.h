@@ -17,7 +17,7 @@ struct second_factor {
     const char *url;    /* otpauth://, for a QR code */
 };
 enum iw_error second_factor_make(struct domain *domain, const struct user *user,
-                                 struct second_factor *factor) IW_MUST_USE;
+                                 const struct audit_place *place, struct second_factor *factor) IW_MUST_USE;
 
 /*
  * Enables the secret that the code proves, makes recovery codes, ends all sessions and opens a new one.

@@ -221,14 +221,16 @@ struct user_work {
 static enum iw_error verify_send_run(const struct store *store, void *argument)
 {
     const struct user_work *work = argument;
-    return verify_queue(work->domain, store, work->user);
+    const struct audit_actor actor = audit_actor_of(work->user, work->place);
+    enum iw_error error = verify_queue(work->domain, store, work->user);
+    return error == IW_OK ? audit_add(store, &actor, "verificationSent", NULL) : error;
 }
 
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,
                                const struct audit_place *place)
 {
     struct user copy = *user;
-    struct user_work work = {.domain = domain, .user = &copy};
+    struct user_work work = {.domain = domain, .place = place, .user = &copy};
     if (user->email_verified_ms != 0 || !mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = request_count(domain, "verify", user->email, place);
@@ -396,10 +398,29 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
     return error == IW_OK ? verified_transaction(domain, user, "password", password_set_run, &work) : error;
 }
 
-enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
-                               enum user_language language)
+/* The argument of profile_run. */
+struct profile_work {
+    const struct user *user;
+    const char *name;
+    enum user_language language;
+    struct audit_actor actor;
+};
+
+static enum iw_error profile_run(const struct store *store, void *argument)
 {
-    return users_profile_set(&domain->store, session->user.id, name, language);
+    const struct profile_work *work = argument;
+    enum iw_error error = users_profile_set(store, work->user->id, work->name, work->language);
+    return error == IW_OK
+               ? audit_add(store, &work->actor, "profileChanged", "before", work->user->name, "name",
+                           work->name, "language", user_language_name(work->language), NULL)
+               : error;
+}
+
+enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
+                               enum user_language language, const struct audit_place *place)
+{
+    struct profile_work work = {&session->user, name, language, audit_actor_of(&session->user, place)};
+    return db_transaction(&domain->store, profile_run, &work);
 }
 
 enum iw_error user_forget(struct domain *domain, int64_t *count)

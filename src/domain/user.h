@@ -75,7 +75,7 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
                                 const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
-                               enum user_language language) IW_MUST_USE;
+                               enum user_language language, const struct audit_place *place) IW_MUST_USE;
 
 /* Deletes some of what has ended or is beyond its bound; *count: how many rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;

@@ -21,6 +21,8 @@ struct edge {
     /* Sets request->account, unless it fails before the account is known.  Not called for ROUTE_OPEN. */
     enum iw_error (*authenticate)(struct request *request);
     int64_t open_body_bytes_max; /* of a body of ROUTE_OPEN, which anybody may send; 0: api.body_max_bytes */
+    /* After a success of a request that may change something, before its answer is sent; NULL: nothing. */
+    void (*changed)(struct request *request);
     const struct failure_status *statuses; /* in addition to the API's; closed by IW_OK; NULL: none */
     const char *scheme;                    /* WWW-Authenticate of a 401 */
     const char *counter;                   /* follows redis.prefix in the keys of rate limit and lock */

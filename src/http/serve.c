@@ -116,6 +116,8 @@ void serve(struct request *request, const struct route *const *tables)
     if (error == IW_OK) {
         fault_point(FAULT_REQUEST_ADMITTED, "");
         error = request->route->handle(request);
+        if (error == IW_OK && request->edge != NULL && request->edge->changed != NULL)
+            request->edge->changed(request);
     }
     /* Every authenticated response has the limit's numbers, also one that failed before its admission. */
     admission_send(&request->admission);

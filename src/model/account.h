@@ -59,6 +59,8 @@ struct account_key {
     int64_t expires_at_ms;   /* 0: never */
     int64_t revoked_at_ms;   /* 0: not revoked */
     int64_t last_used_at_ms; /* 0: never */
+    int64_t user_id;         /* who made it; 0: the operator, or unknown */
+    const char *user_email;  /* of that user at that time; NULL with user_id 0 */
 };
 
 #endif

@@ -71,6 +71,7 @@ struct audit_event {
     const char *event;
     int64_t user_id; /* 0: unknown, or the operator at the command line */
     const char *user_name;
+    const char *user_email; /* NULL: an event of before this column */
     const char *address;
     const char *details; /* lines of name, tab and value */
 };

@@ -5,14 +5,15 @@ enum iw_error audit_insert(const struct store *store, int64_t account_id, const 
     const struct db_value values[] = {account_id > 0 ? db_integer(account_id) : db_null(),
                                       event->user_id > 0 ? db_integer(event->user_id) : db_null(),
                                       db_text(event->user_name),
+                                      db_text(event->user_email),
                                       db_text(event->event),
                                       db_text(event->address),
                                       db_text(event->details),
                                       db_time(event->at_ms)};
     return db_run(store,
-                  "INSERT INTO audit_events (account_id, user_id, user_name, event, address, details, at) "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                  values, 7, NULL);
+                  "INSERT INTO audit_events (account_id, user_id, user_name, user_email, event, address, "
+                  "details, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                  values, 8, NULL);
 }
 
 enum iw_error audit_page(const struct store *store, const struct audit_page *page, struct audit_rows *list)
@@ -33,7 +34,8 @@ enum iw_error audit_page(const struct store *store, const struct audit_page *pag
     if (page->offset >= list->total)
         return IW_OK;
     error = db_run(store,
-                   "SELECT id, at, event, user_id, user_name, address, details FROM audit_events WHERE id IN "
+                   "SELECT id, at, event, user_id, user_name, address, details, user_email FROM audit_events "
+                   "WHERE id IN "
                    "(SELECT id FROM (SELECT id FROM audit_events WHERE account_id = ? AND id < ? ORDER BY id "
                    "DESC LIMIT ? OFFSET ?) page) ORDER BY id DESC",
                    values, 4, &rows);
@@ -50,6 +52,7 @@ enum iw_error audit_page(const struct store *store, const struct audit_page *pag
             .user_name = db_text_of(db_at(&rows, row, 4)),
             .address = db_text_of(db_at(&rows, row, 5)),
             .details = db_text_of(db_at(&rows, row, 6)),
+            .user_email = db_text_of(db_at(&rows, row, 7)),
         };
     return IW_OK;
 }

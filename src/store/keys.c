@@ -47,13 +47,18 @@ enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_
 enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(row->account_id), db_text(row->name),
-                                      db_text(row->prefix),        db_bytes(row->digest, 32),
-                                      db_time(row->created_ms),    db_time(row->expires_ms)};
+    const struct db_value values[] = {db_integer(row->account_id),
+                                      db_text(row->name),
+                                      db_text(row->prefix),
+                                      db_bytes(row->digest, 32),
+                                      db_time(row->created_ms),
+                                      db_time(row->expires_ms),
+                                      row->user_id > 0 ? db_integer(row->user_id) : db_null(),
+                                      db_text(row->user_id > 0 ? row->user_email : NULL)};
     enum iw_error error = db_run(store,
                                  "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
-                                 "expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-                                 values, 6, &rows);
+                                 "expires_at, user_id, user_email) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                                 values, 8, &rows);
     if (error == IW_OK)
         *id = rows.inserted_id;
     return error;
@@ -61,7 +66,7 @@ enum iw_error keys_insert(const struct store *store, const struct keys_row *row,
 
 #define KEY_COLUMNS                                                                                          \
     "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "        \
-    "k.last_used_at FROM api_keys k JOIN accounts a ON a.id = k.account_id "
+    "k.last_used_at, k.user_id, k.user_email FROM api_keys k JOIN accounts a ON a.id = k.account_id "
 
 static void keys_read(const struct store *store, const struct db_rows *rows, struct account_key **keys,
                       size_t *count)
@@ -79,6 +84,8 @@ static void keys_read(const struct store *store, const struct db_rows *rows, str
             .expires_at_ms = db_integer_of(db_at(rows, row, 6)),
             .revoked_at_ms = db_integer_of(db_at(rows, row, 7)),
             .last_used_at_ms = db_integer_of(db_at(rows, row, 8)),
+            .user_id = db_integer_of(db_at(rows, row, 9)),
+            .user_email = db_text_of(db_at(rows, row, 10)),
         };
 }
 
@@ -105,6 +112,36 @@ enum iw_error keys_page(const struct store *store, int64_t account_id, const str
     if (error == IW_OK)
         keys_read(store, &rows, keys, count);
     return error;
+}
+
+enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64_t now_ms,
+                            struct keys_of_user **users, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_time(now_ms)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT user_id, COUNT(*) FROM api_keys WHERE account_id = ? AND user_id IS NOT NULL AND "
+               "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) GROUP BY user_id",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *users = arena_array(store->context->arena, rows.count + 1, sizeof **users);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*users)[row] =
+            (struct keys_of_user){db_integer_of(db_at(&rows, row, 0)), db_integer_of(db_at(&rows, row, 1))};
+    return IW_OK;
+}
+
+enum iw_error keys_revoke_of_user(const struct store *store, int64_t account_id, int64_t user_id,
+                                  int64_t now_ms, int64_t *count)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(account_id), db_integer(user_id)};
+    return query_change(
+        store,
+        "UPDATE api_keys SET revoked_at = ? WHERE account_id = ? AND user_id = ? AND revoked_at IS NULL",
+        values, 3, count);
 }
 
 enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,

@@ -23,7 +23,9 @@ struct keys_row {
     const uint8_t *digest; /* SHA-256 of the key */
     const char *prefix;    /* the first characters, for display */
     int64_t created_ms;
-    int64_t expires_ms; /* 0: never */
+    int64_t expires_ms;     /* 0: never */
+    int64_t user_id;        /* who makes it; 0: the operator */
+    const char *user_email; /* valid with user_id */
 };
 
 enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id) IW_MUST_USE;
@@ -39,6 +41,18 @@ struct keys_page {
 };
 enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
                         struct account_key **keys, size_t *count) IW_MUST_USE;
+
+/* How many valid keys of an account a user made. */
+struct keys_of_user {
+    int64_t user_id;
+    int64_t count;
+};
+enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64_t now_ms,
+                            struct keys_of_user **users, size_t *count) IW_MUST_USE;
+
+/* Revokes the keys that a user made; *count: how many. */
+enum iw_error keys_revoke_of_user(const struct store *store, int64_t account_id, int64_t user_id,
+                                  int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 /* The number of an account's keys, and of those that are neither revoked nor expired. */
 enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,

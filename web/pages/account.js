@@ -44,7 +44,8 @@ export function Members() {
   const changeRole = async (member, role) => { await patch(`/account/members/${member.userId}`, { role }).catch((error) => toast(errorText(error))); state.reload(); };
   const drop = async (member) => {
     if (!await confirm({ title: t("members.removeTitle", { name: member.name }), text: t("members.removeText"), action: t("members.remove") })) return;
-    await remove(`/account/members/${member.userId}`);
+    const isRevoking = member.keys > 0 && await confirm({ title: t("members.keysTitle", { count: member.keys, name: member.name }), text: t("members.keysText"), action: t("members.keysRevoke") });
+    await remove(`/account/members/${member.userId}${isRevoking ? "?keys=revoke" : ""}`);
     state.reload();
   };
   const withdraw = async (invitation) => { await remove(`/account/invitations/${invitation.id}`); state.reload(); };
@@ -89,7 +90,7 @@ export function Audit() {
   const columns = [
     ["at", t("requests.at"), (entry) => html`<time datetime=${entry.at} title=${day(entry.at)}>${moment(entry.at)}</time>`],
     ["event", t("audit.event"), (entry) => html`<strong>${known(`audit.${entry.event}`, entry.event)}</strong>`, "main"],
-    ["user", t("audit.user"), (entry) => entry.user?.name ?? "–"], ["address", t("audit.address"), (entry) => html`<code>${entry.address ?? "–"}</code>`],
+    ["user", t("audit.user"), (entry) => (entry.user ? html`<span>${entry.user.name}<br /><span class="muted small">${entry.user.email ?? ""}</span></span>` : "–")], ["address", t("audit.address"), (entry) => html`<code>${entry.address ?? "–"}</code>`],
     ["details", t("audit.details"), (entry) => html`<span class="small long">${words(entry.details) || "–"}</span>`],
   ];
   return html`<${Head} title=${t("account.title")} lead=${t("audit.lead")} /><${AccountTabs} />

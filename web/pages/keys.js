@@ -25,6 +25,7 @@ export function Keys() {
     ["prefix", t("keys.prefix"), (key) => html`<code>${key.prefix}…</code>`],
     ["state", t("orders.status"), (key) => { const [kind, word] = state(key); return html`<${Badge} kind=${kind}>${t(`keys.${word}`)}<//>`; }],
     ["created", t("orders.created"), (key) => html`<${Time} at=${key.createdAt} />`],
+    ["maker", t("keys.maker"), (key) => key.madeBy?.email ?? "–"],
     ["used", t("keys.used"), (key) => html`<${Time} at=${key.lastUsedAt} none=${t("never")} />`],
     ["expires", t("keys.expires"), (key) => html`<span>${key.expiresAt ? day(key.expiresAt) : t("never")}</span>`],
     ["do", "", (key) => !key.revokedAt && html`<${Button} kind="plain small danger" aria-label=${`${t("keys.revoke")}: ${key.name}`} onClick=${() => revoke(key)}>${t("keys.revoke")}<//>`, "do"],

@@ -92,7 +92,7 @@ export default {
   "read.from": "이 표시를 만든 주문", "read.places": "이 문구가 있는 주문(최신순)", "read.place": "{file}, {day} 주문", "read.mixed": "이 표시들을 만든 주문", "read.picture": "읽은 그림: {name}",
   // Developers
   "developers.title": "개발자", "developers.lead": "키가 있으면 직접 만든 프로그램이 이 계정으로 주문할 수 있습니다.", "developers.docs": "API 설명서",
-  "keys.title": "API 키", "keys.create": "키 만들기", "keys.prefix": "앞부분", "keys.used": "마지막 사용", "keys.expires": "만료", "keys.active": "사용 중", "keys.revoked": "폐기됨", "keys.expired": "만료됨", "keys.revoke": "폐기",
+  "keys.title": "API 키", "keys.create": "키 만들기", "keys.prefix": "앞부분", "keys.used": "마지막 사용", "keys.maker": "만든 사람", "keys.expires": "만료", "keys.active": "사용 중", "keys.revoked": "폐기됨", "keys.expired": "만료됨", "keys.revoke": "폐기",
   "keys.revokeTitle": "{name} 키를 폐기할까요?", "keys.revokeText": "이 키를 쓰는 프로그램은 즉시 거부됩니다. 되돌릴 수 없습니다.", "keys.empty": "API 키가 없습니다", "keys.emptyText": "직접 만든 프로그램에서만 필요합니다.", "keys.nameHint": "사용하는 곳을 적으세요. 예: 온라인 상점",
   "keys.expiresHint": "비워 두면 만료되지 않습니다.", "keys.made": "새 키", "keys.once": "지금 키를 복사하세요. 한 번만 표시됩니다.", "keys.value": "API 키", "keys.curl": "터미널에서 사용해 보세요.", "keys.stored": "보관했습니다",
   "webhooks.title": "웹훅", "webhook.title": "웹훅", "webhooks.lead": "주문이 끝나면 서버에 알려 드립니다.", "webhooks.create": "웹훅 추가", "webhooks.url": "URL", "webhooks.urlHint": "서버의 https 주소입니다.", "webhooks.active": "사용 중", "webhooks.paused": "일시 중지",
@@ -113,7 +113,7 @@ export default {
   "factor.scan": "인증 앱으로 이 코드를 스캔하세요.", "factor.secret": "또는 이 키를 입력하세요", "factor.qr": "인증 앱용 QR 코드", "factor.first": "앱에 표시된 코드", "factor.confirm": "확인", "factor.passwordHint": "변경하려면 비밀번호가 필요합니다.",
   "sessions.title": "세션", "sessions.agent": "브라우저", "sessions.this": "현재 세션", "sessions.seen": "마지막 접속", "sessions.since": "시작", "sessions.end": "종료", "sessions.endAll": "다른 세션 모두 종료", "sessions.endAllTitle": "다른 세션을 모두 종료할까요?", "sessions.endAllText": "다른 브라우저에서는 다시 로그인해야 합니다.",
   "members.title": "구성원", "members.lead": "이 계정을 사용하는 사람들입니다.", "members.invite": "초대", "members.invited": "초대한 사람", "members.role": "역할", "members.roleHint": "소유자는 구성원을 관리하고, 구성원은 주문과 키를 관리합니다.", "members.seen": "마지막 로그인", "members.remove": "제거", "members.removeTitle": "{name} 님을 제거할까요?",
-  "members.removeText": "이 사용자는 더 이상 로그인할 수 없습니다. 주문은 남습니다.", "members.withdraw": "초대 취소", "members.link": "이 링크를 상대에게 보내세요. 한 번만 표시됩니다.", "members.linkLabel": "링크", "members.sent": "{email}(으)로 초대를 보냈습니다.", "role.owner": "소유자", "role.member": "구성원",
+  "members.removeText": "이 사용자는 더 이상 로그인할 수 없습니다. 주문은 남습니다.", "members.keysTitle": "{name} 님이 만든 키 {count}개가 아직 유효합니다", "members.keysText": "지금 폐기하지 않으면 이 키를 쓰는 프로그램은 계속 작동합니다. 취소하면 키가 유지됩니다.", "members.keysRevoke": "키 폐기", "members.withdraw": "초대 취소", "members.link": "이 링크를 상대에게 보내세요. 한 번만 표시됩니다.", "members.linkLabel": "링크", "members.sent": "{email}(으)로 초대를 보냈습니다.", "role.owner": "소유자", "role.member": "구성원",
   "audit.title": "감사 기록", "audit.lead": "이 계정에서 누가 무엇을 했는지 보여 줍니다.", "audit.event": "이벤트", "audit.user": "사용자", "audit.address": "주소", "audit.details": "세부 정보",
   "audit.signedIn": "로그인", "audit.signedOut": "로그아웃", "audit.signInFailed": "로그인 실패", "audit.sessionEnded": "세션 종료", "audit.sessionsEnded": "다른 세션 종료", "audit.signedUp": "가입", "audit.emailVerified": "이메일 주소 확인",
   "audit.passwordForgotten": "재설정 링크 요청", "audit.passwordReset": "비밀번호 재설정", "audit.passwordChanged": "비밀번호 변경", "audit.resetLinkMade": "재설정 링크 생성", "audit.secondFactorEnabled": "2단계 인증 켜짐",
@@ -121,6 +121,8 @@ export default {
   "audit.memberRemoved": "구성원 제거", "audit.roleChanged": "역할 변경", "audit.keyCreated": "API 키 생성", "audit.keyRevoked": "API 키 폐기", "audit.accountCreated": "계정 생성", "audit.accountRenamed": "계정 이름 변경", "audit.planChanged": "요금제 변경",
   "audit.quotaChanged": "한도 변경", "audit.accountSuspended": "계정 정지", "audit.accountResumed": "계정 재개", "audit.userMade": "사용자 생성", "audit.userDisabled": "사용자 중지", "audit.userEnabled": "사용자 다시 사용", "audit.adminGranted": "운영자 역할 부여",
   "audit.adminRevoked": "운영자 역할 해제", "audit.jobRetried": "작업 재시도",
+  "audit.profileChanged": "프로필 변경", "audit.verificationSent": "확인 링크 전송", "audit.secondFactorMade": "2단계 인증 준비", "audit.orderDeleted": "주문 삭제", "audit.webhookCreated": "웹훅 생성", "audit.webhookChanged": "웹훅 변경",
+  "audit.webhookDeleted": "웹훅 삭제", "audit.webhookSecretRotated": "웹훅 비밀값 교체", "audit.webhookTested": "웹훅 시험", "audit.webhookEventRetried": "웹훅 이벤트 재시도",
   "admin.paused": "대기열이 일시 중지되어 작업이 시작되지 않습니다.", "admin.rateHint": "비워 두면 요금제의 값을 사용합니다.", "error.EMAIL_UNVERIFIED": "먼저 이메일 주소를 확인하세요.", "error.RESOURCE_NOT_FOUND": "더 이상 존재하지 않습니다.",
   "factor.enableTitle": "2단계 인증 켜기", "factor.disableTitle": "2단계 인증 끄기", "factor.codesTitle": "새 복구 코드 만들기",
   // Operator
