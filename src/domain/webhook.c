@@ -8,6 +8,7 @@
 #include "domain/outgoing.h"
 #include "domain/quota.h"
 #include "domain/webhook_secret.h"
+#include "service/fetch.h"
 #include "store/deliveries.h"
 
 /* ---- fields ---- */
@@ -108,10 +109,16 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
 /* Checks a new URL inside the transaction, so that concurrent requests cannot use it twice. */
 static enum iw_error url_reuse_check(const struct store *store, const struct webhook_work *work)
 {
-    bool is_used;
-    enum iw_error error = webhooks_url_lock(store, work->account_id, work->id, work->fields->url, &is_used);
+    struct query_texts urls = {.count = 0};
+    struct arena *arena = store->context->arena;
+    const char *normal = fetch_url_normal(arena, work->fields->url);
+    bool is_used = false;
+    enum iw_error error = webhooks_urls_lock(store, work->account_id, work->id, &urls);
     if (error != IW_OK)
         return error;
+    /* Compared as the receiver sees them: another spelling would make it another receiver of each event. */
+    for (size_t i = 0; i < urls.count; i++)
+        is_used |= strcmp(fetch_url_normal(arena, urls.items[i]), normal) == 0;
     if (is_used)
         context_detail(
             store->context, "url",

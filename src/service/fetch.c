@@ -189,6 +189,41 @@ void fetch_server(const char *url, char server[fetch_server_size])
     curl_url_cleanup(parsed);
 }
 
+/* Rewrites one part, when it is there, in lower case. */
+static void part_lower(CURLU *url, CURLUPart part, struct arena *arena)
+{
+    char *text = (char *)(uintptr_t)url_part(url, part);
+    char *lower = text != NULL ? arena_text(arena, text) : NULL;
+    for (char *at = lower; at != NULL && *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
+    if (lower != NULL)
+        curl_url_set(url, part, lower, 0);
+    curl_free(text);
+}
+
+const char *fetch_url_normal(struct arena *arena, const char *url)
+{
+    char *text = NULL, *query = NULL;
+    CURLU *parsed = curl_url();
+    if (parsed == NULL)
+        abort();
+    const char *normal = url;
+    if (curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK) {
+        part_lower(parsed, CURLUPART_HOST, arena);
+        curl_url_set(parsed, CURLUPART_FRAGMENT, NULL, 0);
+        query = (char *)(uintptr_t)url_part(parsed, CURLUPART_QUERY);
+        if (query == NULL || query[0] == '\0')
+            curl_url_set(parsed, CURLUPART_QUERY, NULL, 0);
+        if (curl_url_get(parsed, CURLUPART_URL, &text, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
+            normal = arena_text(arena, text);
+    }
+    curl_free(query);
+    curl_free(text);
+    curl_url_cleanup(parsed);
+    return normal;
+}
+
 /* ---- libcurl's callbacks ---- */
 
 /* The guard: libcurl asks for a socket for an address, and refused addresses get none. */

@@ -127,4 +127,11 @@ int fetch_wait_ms(const struct fetch *fetch);
 /* Processes the events of a poll and calls done for ended transfers. */
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count);
 
+/*
+ * A URL as its server sees it: scheme and host in lower case, numeric hosts as addresses, dot segments
+ * resolved, without a default port, an empty query and a fragment.  A URL that cannot be parsed stays as it
+ * is.  The arena's.
+ */
+const char *fetch_url_normal(struct arena *arena, const char *url);
+
 #endif

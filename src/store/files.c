@@ -90,6 +90,31 @@ enum iw_error files_source_first(const struct store *store, int64_t order_id, co
     return IW_OK;
 }
 
+enum iw_error files_tries(const struct store *store, int64_t order_id, struct files_try **tries,
+                          size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT f.id, f.source_url, f.error_code, f.error_sentence, f.digest IS NOT NULL, "
+        "j.failure_count FROM jobs j JOIN files f ON f.id = j.file_id WHERE j.order_id = ? AND j.kind = "
+        "'fetch' ORDER BY f.id",
+        values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *tries = arena_array(store->context->arena, rows.count + 1, sizeof **tries);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*tries)[row] = (struct files_try){.file_id = db_integer_of(db_at(&rows, row, 0)),
+                                           .source_url = db_text_of(db_at(&rows, row, 1)),
+                                           .error_code = db_text_of(db_at(&rows, row, 2)),
+                                           .error_sentence = db_text_of(db_at(&rows, row, 3)),
+                                           .is_fetched = db_integer_of(db_at(&rows, row, 4)) != 0,
+                                           .failures = db_integer_of(db_at(&rows, row, 5))};
+    return IW_OK;
+}
+
 enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
                                 const char *sentence)
 {

@@ -38,6 +38,18 @@ struct files_source {
 enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
                                  struct files_source *source) IW_MUST_USE;
 
+/* The sources of an order, in the order of its files; the array is the arena's. */
+struct files_try {
+    int64_t file_id;
+    const char *source_url;
+    const char *error_code; /* NULL: none */
+    const char *error_sentence;
+    bool is_fetched;
+    int64_t failures; /* of the job */
+};
+enum iw_error files_tries(const struct store *store, int64_t order_id, struct files_try **tries,
+                          size_t *count) IW_MUST_USE;
+
 /* Records why a file fails; the first error stays. */
 enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
                                 const char *sentence) IW_MUST_USE;

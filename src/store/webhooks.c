@@ -26,24 +26,19 @@ enum iw_error webhooks_insert(const struct store *store, int64_t account_id, con
     return error;
 }
 
-enum iw_error webhooks_url_lock(const struct store *store, int64_t account_id, int64_t except_id,
-                                const char *url, bool *is_used)
+enum iw_error webhooks_urls_lock(const struct store *store, int64_t account_id, int64_t except_id,
+                                 struct query_texts *urls)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_text(url), db_integer(except_id), db_integer(account_id)};
+    const struct db_value values[] = {db_integer(except_id), db_integer(account_id)};
     enum iw_error error =
-        db_run(store, "SELECT id FROM accounts WHERE id = ? FOR UPDATE", values + 2, 1, &rows);
+        db_run(store, "SELECT id FROM accounts WHERE id = ? FOR UPDATE", values + 1, 1, &rows);
     /* The first read without a lock comes after it, and so sees what others committed before. */
-    if (error == IW_OK)
-        error =
-            db_run(store,
-                   "SELECT COUNT(*) FROM webhooks WHERE BINARY url = ? AND id <> ? AND account_id = ? AND "
-                   "deleted_at IS NULL",
-                   values, 3, &rows);
-    if (error != IW_OK)
-        return error;
-    *is_used = db_integer_of(db_at(&rows, 0, 0)) > 0;
-    return IW_OK;
+    return error == IW_OK ? query_texts(store,
+                                        "SELECT url FROM webhooks WHERE id <> ? AND account_id = ? AND "
+                                        "deleted_at IS NULL",
+                                        values, 2, urls)
+                          : error;
 }
 
 static void webhook_read(const struct db_rows *rows, size_t row, struct webhook *webhook)

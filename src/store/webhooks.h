@@ -32,12 +32,9 @@ enum iw_error webhooks_list(const struct store *store, int64_t account_id, const
 enum iw_error webhooks_count(const struct store *store, int64_t account_id, const char *keyword,
                              int64_t *count) IW_MUST_USE;
 
-/*
- * Whether another webhook of the account than except_id has the URL.  Locks the account's row until
- * the transaction ends, so that no webhook is added meanwhile.
- */
-enum iw_error webhooks_url_lock(const struct store *store, int64_t account_id, int64_t except_id,
-                                const char *url, bool *is_used) IW_MUST_USE;
+/* The URLs of an account's webhooks but one; locks the account until the transaction ends. */
+enum iw_error webhooks_urls_lock(const struct store *store, int64_t account_id, int64_t except_id,
+                                 struct query_texts *urls) IW_MUST_USE;
 
 /*
  * Writes name, url, is_active and inactive_reason.  Resets the failures of a webhook that is activated, or

@@ -151,6 +151,54 @@ static struct outcome *source_share(struct worker *worker, struct task *task, co
                         "same_source");
 }
 
+/* What an order's other files found at the server of a source. */
+struct server_view {
+    bool is_working;                /* one of them was fetched */
+    bool is_tried;                  /* a file before this one has failed and tries again */
+    const struct files_try *failed; /* one failed for good; NULL: none */
+};
+
+static struct server_view server_view_of(const struct task *task, const struct files_try *tries, size_t count)
+{
+    char server[fetch_server_size];
+    struct server_view view = {.failed = NULL};
+    for (size_t i = 0; i < count; i++) {
+        fetch_server(tries[i].source_url, server);
+        if (tries[i].file_id == task->job.file_id || strcmp(server, task->transfer.server) != 0)
+            continue;
+        view.is_working |= tries[i].is_fetched;
+        if (tries[i].error_code != NULL && iw_error_by_code(tries[i].error_code) == source_side.retried)
+            view.failed = &tries[i];
+        view.is_tried |= tries[i].error_code == NULL && !tries[i].is_fetched && tries[i].failures > 0 &&
+                         tries[i].file_id < task->job.file_id;
+    }
+    return view;
+}
+
+/*
+ * Each source is tried once.  While a server gave an order nothing, one of its failed sources tries again,
+ * and the others take its end: an order is no amplifier against a server that is down.  NULL: this job
+ * fetches.
+ */
+static struct outcome *server_share(struct worker *worker, struct task *task, const char *url)
+{
+    struct files_try *tries = NULL;
+    size_t count = 0;
+    const struct store store = {&task->context, worker->domain.store.db};
+    if (task->job.failures == 0)
+        return NULL;
+    if (files_tries(&store, task->job.order_id, &tries, &count) != IW_OK)
+        return task_failure(task, "job_not_begun", "not_begun");
+    fetch_server(url, task->transfer.server);
+    const struct server_view view = server_view_of(task, tries, count);
+    if (view.is_working)
+        return NULL;
+    if (view.failed != NULL)
+        return task_trouble(task, JOB_TROUBLE_FINAL, source_side.retried, view.failed->error_sentence,
+                            "same_server");
+    return view.is_tried ? later(task, &source_side, "same_server") : NULL;
+}
+
 static struct outcome *fetch_begin(struct worker *worker, struct task *task)
 {
     const struct config *config = &worker->config;
@@ -167,6 +215,8 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                           .user = task};
     task_start(task);
     struct outcome *shared = source_share(worker, task, url);
+    if (shared == NULL)
+        shared = server_share(worker, task, url);
     if (shared != NULL)
         return shared;
     if (server_is_busy(worker, task, url))

@@ -913,6 +913,10 @@ def test_a_url_has_one_webhook_of_an_account(stack, receiver, stranger):
     taken = {"url": receiver.url(first.path)}
     for answer in (client.post(WEBHOOKS, taken), client.request("PUT", second.place, taken)):
         assert answer.status == 400 and answer.fields() == ["url"] and "another webhook" in answer.json["message"], answer
+    host, path = receiver.url("").removeprefix("http://").rstrip("/"), first.path
+    for spelt in (f"http://{host}{path}#a", f"HTTP://{host}{path}", f"http://{host}/.{path}", f"http://{host}/x/..{path}", f"http://{host}{path}?"):
+        answer = client.post(WEBHOOKS, {"url": spelt})
+        assert answer.status == 400 and "another webhook" in answer.json["message"], (spelt, answer)
     assert client.request("PUT", first.place, taken).status == 200
     other = stranger.post(WEBHOOKS, taken)
     assert other.status == 201

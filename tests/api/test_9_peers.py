@@ -401,6 +401,24 @@ def test_equal_sources_of_an_order_fail_together(client, places):
     assert places.count("/same-503") == 5  # the attempts of one file
 
 
+def test_a_server_that_is_down_gets_each_source_once_and_the_retries_of_one(client, places):
+    """Differing URLs of one server: an order is no amplifier. Sources of a working server keep their retries."""
+    paths = [f"/down/{number}" for number in range(40)]
+    places.gives.update({path: (503, {}, b"") for path in paths})
+    failed = fetched(client, [places.url(path) for path in paths])
+    counts = [places.count(path) for path in paths]
+    assert len(failed) == 40 and all(message.startswith("SOURCE_UNREACHABLE") for message in failed.values()), failed
+    assert min(counts) >= 1 and sum(counts) <= 40 + 4 + 2, counts  # two may retry at once, before one sees the other
+    failed = fetched(client, [places.url(path) for path in ("/good.jpg", "/down/a", "/down/b")] + [places.url("/good.jpg")])
+    assert list(failed) == [1, 2]
+
+
+def test_sources_of_a_server_that_comes_back_are_fetched(client, places, photo):
+    paths = [f"/back/{number}" for number in range(10)]
+    places.gives.update({path: [(503, {}, b""), photo] for path in paths})
+    assert fetched(client, [places.url(path) for path in paths]) == {}
+
+
 def test_a_server_gets_few_requests_at_the_same_time(stack, photo):
     with contextlib.ExitStack() as ended, stack.configured("outgoing", "server_requests", "2"):
         places = Places()

@@ -731,6 +731,19 @@ static void test_urls_that_clients_may_not_give_are_named(void)
     CU_ASSERT_FALSE(fetch_url_is_valid(longest, &config, &why));
 }
 
+static void test_a_url_has_one_normal_form(void)
+{
+    static const char *const same[] = {"HTTP://Example.org:80/a?b=C", "http://example.org/a?b=C#x",
+                                       "http://example.org/./a?b=C", "http://example.org/x/../a?b=C",
+                                       "http://EXAMPLE.ORG:080/a?b=C"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        CU_ASSERT_STRING_EQUAL(fetch_url_normal(arena, same[i]), "http://example.org/a?b=C");
+    CU_ASSERT_STRING_EQUAL(fetch_url_normal(arena, "http://h/a?"), "http://h/a");
+    CU_ASSERT_STRING_EQUAL(fetch_url_normal(arena, "http://0x7f.1/"), "http://127.0.0.1/");
+    CU_ASSERT_STRING_EQUAL(fetch_url_normal(arena, "https://h:8443/A"), "https://h:8443/A");
+    CU_ASSERT_STRING_EQUAL(fetch_url_normal(arena, "no url"), "no url");
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -754,6 +767,7 @@ int main(void)
         {"a file of certificates that is not there is named",
          test_a_file_of_certificates_that_is_not_there_is_named},
         {"URLs that clients may not give are named", test_urls_that_clients_may_not_give_are_named},
+        {"a url has one normal form", test_a_url_has_one_normal_form},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);
