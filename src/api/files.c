@@ -188,12 +188,25 @@ static const char *checked_key(const struct request *request)
     return key != NULL ? key : "";
 }
 
+/* The bytes are stored as they are, so an encoding of them is no picture (RFC 9110, 8.4). */
+static enum iw_error coding_check(struct request *request)
+{
+    const char *coding = request_header(request, "Content-Encoding");
+    if (coding == NULL || text_equal_nocase(coding, "identity"))
+        return IW_OK;
+    return context_fail(request->context, IW_UNSUPPORTED_MEDIA_TYPE,
+                        "The Content-Encoding is %.40s; send the bytes of the picture without an encoding.",
+                        coding);
+}
+
 static enum iw_error check_run(struct request *request)
 {
     struct presign_grant grant;
     struct announced announced;
     const char *key = checked_key(request);
     enum iw_error error = url_check(request, PRESIGN_PUT, key, &grant);
+    if (error == IW_OK)
+        error = coding_check(request);
     if (error == IW_OK)
         error = announced_read(request, &announced);
     return error != IW_OK ? error : upload_check(request->domain, &grant, announced.size_bytes);

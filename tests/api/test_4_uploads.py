@@ -4,6 +4,7 @@ Orders are inserted into the database, so that only uploading and downloading ar
 """
 import base64
 import datetime
+import gzip
 import hashlib
 import hmac
 import http.client
@@ -388,6 +389,14 @@ def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, pn
     connection.close()
     time.sleep(0.4)
     assert order.row() == kept and store_files(stack, order) == files and store_files(stack) - others == set()
+
+
+def test_an_upload_with_a_content_encoding_is_refused(stack, signer, nobody, order):
+    data = pictures.jpeg(64, 64)
+    answer = nobody.request("PUT", signer.put(order.key()), gzip.compress(data), key=False, headers={"Content-Encoding": "gzip"})
+    refused(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert "Content-Encoding is gzip" in answer.json["message"] and order.row()[0] == "pending"
+    assert nobody.request("PUT", signer.put(order.key()), data, key=False, headers={"Content-Encoding": "identity"}).status == 201
 
 
 def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, nobody, order):

@@ -305,6 +305,19 @@ def test_a_url_has_two_uploads_at_a_time(stack, client, nobody):
     assert nobody.upload(created[0]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
 
 
+def test_a_stranger_does_not_keep_the_owner_of_a_url_out(stack, client, nobody):
+    """A refused upload lingers while nginx discards its body; it does not count as an upload of the URL or address."""
+    url = client.create().data["files"][0]["uploadUrl"]
+    forged = url.partition("?")[0] + "?e=9999999999&m=1&k=one&s=" + "A" * 43
+    held = [Trickle(stack, forged) for _ in range(40)]
+    try:
+        assert [refusal[0] for refusal in refusals_of(held)] == [403] * 40
+        assert [nobody.upload(url, pictures.jpeg(64, 64)).status for _ in range(3)] == [201, 200, 200]
+    finally:
+        for one in held:
+            one.close()
+
+
 def test_an_address_has_so_many_uploads_at_a_time(stack, client, nobody):
     """32, as nginx/http.conf says; another address is not affected."""
     urls = [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(40)]).data["files"]]
@@ -316,6 +329,16 @@ def test_an_address_has_so_many_uploads_at_a_time(stack, client, nobody):
     finally:
         for one in held:
             one.close()
+
+
+@pytest.mark.parametrize("source, path", [("127.0.0.48", "/nothing"), ("127.0.0.49", "/healthz"), ("127.0.0.50", "/store-events")])
+def test_other_paths_are_limited_for_each_address(stack, source, path):
+    found, end = [], time.monotonic() + 60
+    with Wire(stack, source=source) as wire:
+        while found.count(429) < 10 and time.monotonic() < end:
+            wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            found.append(wire.answer()[0])
+    assert found.count(429) == 10 and len(found) < 5000, len(found)
 
 
 def test_requests_to_signed_urls_are_limited_for_each_address(stack):

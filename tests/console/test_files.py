@@ -66,3 +66,8 @@ def test_answers_of_the_console_are_never_cached(stack):
     answer = get(stack, "/console/api/session")
     assert answer.status == 200 and answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Request-Id"] and "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+def test_only_the_installed_files_are_served(stack):
+    for name in ("README.md", "Makefile.inc"):
+        assert get(stack, "/console/" + name).status == 404

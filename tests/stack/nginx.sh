@@ -17,11 +17,15 @@ documents=$IMGWARD_BUILD/doc
 tls=$(sed -n "s|.*listen 443 \(.*\);\$|\1|p" "$IMGWARD_BUILD/nginx/site.conf")
 
 mkdir -p "$etc/imgward" "$var/tmp/nginx"
+# Links to the pages, without the files of the folder that are not installed.
+rm -rf "$var/web"
+cp -rs "$root/web" "$var/web"
+rm -f "$var/web/README.md" "$var/web/Makefile.inc"
 for file in "$root"/nginx/*.conf "$root"/nginx/*.conf.in; do
     name=${file##*/}
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
         -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
-        -e "s|@pkgdatadir@/web/|$root/web/|" -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
+        -e "s|@pkgdatadir@/web/|$var/web/|" -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
         -e "s|@pkgdatadir@/api/|$documents/|" -e 's|@nginxdir@/|imgward/|' -e "s|@tls@|$tls|" \
         -e "s|root /var/www/html;|root $var/www;|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \
