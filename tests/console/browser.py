@@ -28,9 +28,9 @@ def address_new():
 
 
 class Browser:
-    """One browser with its cookies.  path is relative to /console/api."""
+    """One browser with its cookies.  path is relative to /console/api, address is of loopback or chosen by the kernel."""
 
-    def __init__(self, stack, agent="test browser", address="127.0.0.1"):
+    def __init__(self, stack, agent="test browser", address=""):
         self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address, {}, None
         self.email = self.account = None
 
