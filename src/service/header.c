@@ -126,6 +126,15 @@ static enum header_step png_part(struct header *header)
 
 /* ---- WebP ---- */
 
+/* A name has four characters; anything else is damage, and a decoder searches for the picture. */
+static bool is_chunk_name(const uint8_t *name)
+{
+    for (int i = 0; i < 4; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    return true;
+}
+
 static enum header_step webp_read(struct header *header)
 {
     enum { side_bits = 14 };
@@ -133,6 +142,8 @@ static enum header_step webp_read(struct header *header)
     struct picture_form *form = &header->form;
     const uint32_t mask = (1 << side_bits) - 1, word = little_endian(frame + 1, 4);
     bool is_lossless = header->wanted == vp8l_head_bytes;
+    if (is_lossless ? frame[0] != 0x2F : memcmp(frame + 3, "\x9D\x01\x2A", 3) != 0)
+        return HEADER_NONE;
     form->depth_bits = 8;
     form->is_lossless = is_lossless;
     form->width_px = is_lossless ? (word & mask) + 1 : little_endian(frame + 6, 2) & mask;
@@ -155,7 +166,7 @@ static enum header_step webp_part(struct header *header)
         return part_longer(header, vp8_head_bytes);
     if (memcmp(head, "VP8L", 4) == 0)
         return part_longer(header, vp8l_head_bytes);
-    if (memcmp(head, "ANMF", 4) == 0)
+    if (memcmp(head, "ANMF", 4) == 0 || !is_chunk_name(head))
         return HEADER_NONE;
     if (memcmp(head, "ALPH", 4) == 0)
         header->form.channels = 4;

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/header.h"
+#include "service/sniff.h"
+
 static const struct codec_limits limits = {
     .pixels_max = 1 << 18, .side_max_px = 2048, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};
 
@@ -52,6 +55,18 @@ static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct i
     return IW_OK;
 }
 
+/* The header that the pool reads must not ask for more memory than the codec, or a good upload is refused. */
+static void header_compare(const struct codec_header *wanted, const unsigned char *data, size_t size)
+{
+    struct header header = {.form.format = sniff_format(data, size)};
+    if (!header_add(&header, data, size))
+        return;
+    const struct picture_load load = picture_load(&header.form);
+    if (header.form.width_px != wanted->width_px || header.form.height_px != wanted->height_px ||
+        load.decode_bytes > wanted->decode_memory_bytes)
+        abort();
+}
+
 void harness_picture(enum format format, const unsigned char *data, size_t size)
 {
     struct context context;
@@ -63,6 +78,7 @@ void harness_picture(enum format format, const unsigned char *data, size_t size)
     bool is_ours = codec_probe(&context, data, size, &limits, &header) == IW_OK && header.format == format;
     context_clear(&context);
     if (is_ours && codec_decode(&context, data, size, &limits, &picture) == IW_OK) {
+        header_compare(&header, data, size);
         thumbnail(&context, &picture);
         if (codec_opt_out(&context, &picture) == IW_OK)
             again(&context, &picture);

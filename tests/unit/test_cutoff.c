@@ -161,6 +161,8 @@ static void a_header_that_is_none_says_nothing(void)
         {"\xff\xd8\xff\xe0\0\1\xff\xc0\0\x11\x08\0\1\0\1\3\1\x11\0\1\x11\0\1\x11\0", 25, FORMAT_JPEG},
         {"\xff\xd8\xff\xc0\0\x11\x08\0\1\0\1\xff\1\x11\0\1\x11\0\1\x11\0", 21, FORMAT_JPEG},
         {"\xff\xd8\xff\xda\0\2\xff\xc0\0\x11\x08\0\1\0\1\3\1\x11\0\1\x11\0\1\x11\0", 25, FORMAT_JPEG},
+        {"RIFF\0\0\0\0WEBPZ\0\0\1\0\0\0\0VP8 \0\0\0\0\0\0\0\x9d\1\x2a\1\0\1\0", 38, FORMAT_WEBP},
+        {"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\1\x2b\1\0\1\0", 30, FORMAT_WEBP},
         {"RIFF\0\0\0\0WEBPANMF\0\0\0\0VP8 \0\0\0\0\0\0\0\0\0\0\0\0\0\0", 42, FORMAT_WEBP},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
