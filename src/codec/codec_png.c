@@ -30,7 +30,7 @@ enum {
     stream_sum_bytes = 4, /* Adler-32, the end of the compressed stream (RFC 1950, 2.2) */
     compression_level = 5,
     deflate_buffer_bytes = 256 * 1024,
-    smallest_most_px = 4 * 1000 * 1000 /* the smallest file costs 0.13 s a megapixel */
+    twice_most_px = 4 * 1000 * 1000 /* the second attempt costs 0.13 s a megapixel */
 };
 
 #define TAG_IHDR KEEP_TAG('I', 'H', 'D', 'R')
@@ -103,6 +103,7 @@ struct png_job {
     size_t capacity;
     const struct palette *palette; /* for writing; NULL: as samples */
     unsigned depth_bits;           /* for writing */
+    bool is_unfiltered;            /* for writing */
     unsigned char *row;            /* of indices or of grey of less than 8 bits */
 };
 
@@ -743,12 +744,10 @@ static void png_step_encode(struct png_job *job)
     png_set_write_fn(png, job, png_append, destination_flush);
     png_set_user_limits(png, image->width_px, image->height_px);
     png_set_compression_level(png, compression_level);
-    /* Measured on drawings: a small change of flat colours takes a fifth less. */
-    if (job->keep->color_count != 0) {
+    if (job->is_unfiltered) {
         png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
         png_set_compression_strategy(png, Z_FILTERED);
-        if ((uint64_t)image->width_px * image->height_px <= smallest_most_px)
-            png_set_compression_level(png, Z_BEST_COMPRESSION);
+        png_set_compression_level(png, Z_BEST_COMPRESSION);
     }
     png_set_compression_buffer_size(png, deflate_buffer_bytes);
     png_set_IHDR(png, job->info, image->width_px, image->height_px, (int)job->depth_bits,
@@ -771,12 +770,15 @@ static void png_step_encode(struct png_job *job)
     png_write_end(png, NULL);
 }
 
-static enum iw_error codec_png_encode(struct context *context, const struct codec_picture *picture,
-                                      struct codec_bytes *bytes)
+static enum iw_error png_encode_as(struct context *context, const struct codec_picture *picture,
+                                   bool is_unfiltered, struct codec_bytes *bytes)
 {
     struct palette palette;
-    struct png_job job = {
-        .context = context, .image = &picture->image, .keep = picture->keep, .bytes = bytes};
+    struct png_job job = {.context = context,
+                          .image = &picture->image,
+                          .keep = picture->keep,
+                          .bytes = bytes,
+                          .is_unfiltered = is_unfiltered};
     shape_choose(&job, &palette);
     job.row = malloc(picture->image.width_px);
     job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, png_exit, png_warning_ignore);
@@ -788,6 +790,27 @@ static enum iw_error codec_png_encode(struct context *context, const struct code
     png_destroy_write_struct(&job.png, &job.info);
     free(job.row);
     return job.error;
+}
+
+/*
+ * A small change of flat colours takes a fifth less without filters, one of gradients up to a third more. So
+ * both are tried on pictures of few colours, and the smaller result counts.
+ */
+static enum iw_error codec_png_encode(struct context *context, const struct codec_picture *picture,
+                                      struct codec_bytes *bytes)
+{
+    uint64_t pixels = (uint64_t)picture->image.width_px * picture->image.height_px;
+    enum iw_error error = png_encode_as(context, picture, false, bytes);
+    if (error != IW_OK || picture->keep->color_count == 0 || pixels > twice_most_px)
+        return error;
+    struct codec_bytes unfiltered = {NULL, 0};
+    error = png_encode_as(context, picture, true, &unfiltered);
+    bool is_smaller = error == IW_OK && unfiltered.size < bytes->size;
+    struct codec_bytes larger = is_smaller ? *bytes : unfiltered;
+    if (is_smaller)
+        *bytes = unfiltered;
+    codec_bytes_free(&larger);
+    return error;
 }
 
 const struct codec_driver codec_png_driver = {codec_png_probe, codec_png_decode, NULL, codec_png_encode};
