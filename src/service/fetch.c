@@ -855,6 +855,19 @@ static void redirect_host_read(const struct fetch_transfer *transfer, char host[
     curl_url_cleanup(url);
 }
 
+/* Seconds, from a number or a date; 0: none.  CURLINFO_RETRY_AFTER of newer libcurl ends at six hours. */
+static int64_t retry_after_of(const struct fetch_transfer *transfer)
+{
+    struct curl_header *header;
+    char *end;
+    if (curl_easy_header(transfer->handle, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+        return 0;
+    int64_t seconds = strtoll(header->value, &end, 10);
+    if (*end != '\0')
+        seconds = (int64_t)curl_getdate(header->value, NULL) - clock_now_ms() / 1000;
+    return seconds > 0 ? seconds : 0;
+}
+
 static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode code)
 {
     long status = status_of(transfer);
@@ -871,9 +884,7 @@ static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode c
                                   .is_partial = is_answered && is_partial(transfer, status),
                                   .is_coded = transfer->decode != NULL && decode_is_unknown(transfer->decode),
                                   .body_bytes = transfer->received};
-    curl_off_t retry_after_s = 0;
-    curl_easy_getinfo(transfer->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
-    result.retry_after_s = is_answered ? (int64_t)retry_after_s : 0;
+    result.retry_after_s = is_answered ? retry_after_of(transfer) : 0;
     if (is_answered && status >= status_redirect && status < status_client_first)
         redirect_host_read(transfer, result.redirect_host);
     return result;

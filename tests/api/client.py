@@ -196,11 +196,11 @@ class Stack:
     def sql(self, statement):
         """Rows of a statement, as lists of text; runs as the database's administrator.
 
-        The client escapes line feeds and tabs in values, but no other line ends, which a digest may contain.
+        As in the programs, a statement reads committed rows. The client escapes line feeds and tabs in values, but no other line ends, which a digest may contain.
         """
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
-             "-e", statement], capture_output=True, timeout=180, check=True)
+             "--init-command=SET tx_isolation = 'READ-COMMITTED'", "-e", statement], capture_output=True, timeout=180, check=True)
         return [line.split("\t") for line in done.stdout.decode(errors="replace").split("\n")[:-1]]
 
     def connections_kill(self):

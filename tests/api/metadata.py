@@ -2,6 +2,7 @@
 import hashlib
 import io
 import json
+import re
 import struct
 import subprocess
 import zlib
@@ -222,10 +223,15 @@ class Exiftool:
         out = self(path, "-j", "-a", "-G1:4", "-n", "-b", "-s", "--System:all", "--ExifTool:all", "--Composite:all")
         found = json.loads(out.decode("utf-8", "replace"))[0]
         found.pop("SourceFile")
-        return found
+        return {tag: self.whole(value) if tag.endswith(":DataMining") else value for tag, value in found.items()}
 
     def binary(self, path, tag):
-        return self(path, "-b", "-" + tag)
+        return self.whole(self(path, "-b", "-" + tag).decode("latin-1")).encode("latin-1")
+
+    @staticmethod
+    def whole(value):
+        """Newer versions of exiftool remove the namespace of PLUS's vocabulary."""
+        return re.sub(r"^(?=DMI-)", DMI.removesuffix("DMI-"), value) if isinstance(value, str) else value
 
     def warnings(self, path):
         return self(path, "-a", "-warning").decode()

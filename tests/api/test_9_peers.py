@@ -305,7 +305,7 @@ def authority(tmp_path_factory):
 
 def test_the_fault_of_a_certificate_is_named(client, stack, authority, photo, tmp_path):
     stranger = Authority(tmp_path)
-    kinds = {"expired": (authority.issue("expired", days=-1), "expired"),
+    kinds = {"expired": (authority.issue("expired", days=0), "expired"),
              "other": (authority.issue("other", host="DNS:other.example"), "another host name"),
              "own": (authority.self_signed("own"), "self-signed"),
              "stranger": (stranger.issue("stranger"), "unknown authority"),

@@ -72,6 +72,12 @@ static const struct {
     const char *answer;
 } fixed[] = {
     {"GET /busy", "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /days", "HTTP/1.1 503 Busy\r\nRetry-After: 999999\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /date",
+     "HTTP/1.1 503 Busy\r\nRetry-After: Fri, 01 Jan 2100 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /past",
+     "HTTP/1.1 503 Busy\r\nRetry-After: Sat, 01 Jan 2000 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n"},
+    {"GET /word", "HTTP/1.1 503 Busy\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n"},
     {"GET /cut ", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"},
     {"GET /file", "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"},
     {"GET /fragment", "HTTP/1.1 301 Moved\r\nLocation: redirect/0#top\r\nContent-Length: 0\r\n\r\n"},
@@ -446,6 +452,10 @@ static void test_a_cut_answer_and_a_busy_server_are_transient(void)
     CU_ASSERT_EQUAL(result.outcome, FETCH_ANSWERED);
     CU_ASSERT_EQUAL(result.status, 503);
     CU_ASSERT_EQUAL(result.retry_after_s, 7);
+    CU_ASSERT_EQUAL(get(fetch, "/days").retry_after_s, 999999);
+    CU_ASSERT(get(fetch, "/date").retry_after_s > 999999);
+    CU_ASSERT_EQUAL(get(fetch, "/past").retry_after_s, 0);
+    CU_ASSERT_EQUAL(get(fetch, "/word").retry_after_s, 0);
     fetch_free(fetch);
 }
 
