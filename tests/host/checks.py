@@ -266,12 +266,14 @@ class Plan:
         self.report.check("an image process beyond MemoryMax is killed, the worker and other orders go on", breakdown.memory, self)
         self.report.check("the store's disk is full, then has room again", breakdown.disk, self)
 
-    def faulted(self, act):
+    def faulted(self, act, allowed=None):
+        """Acts under load. allowed: an error code that clients may get."""
         since = self.stack.sql("SELECT COALESCE(MAX(id), 0) FROM watch.changes")[0][0]
         with loaded(self.site) as found:
             act()
         said = rounds.calm(self.site)
         assert not said, said
+        found[0].violations = [line for line in found[0].violations if not allowed or allowed not in line]
         self.settled(found[0], since)
 
     def part_clock(self):
