@@ -22,7 +22,9 @@ struct request_log {
     struct arena *arena; /* of one flush */
     int64_t due_ms;      /* monotonic; valid with rows */
     unsigned count;
-    unsigned dropped; /* since the last flush */
+    unsigned dropped;                       /* since the last flush */
+    int64_t accounts[request_log_rows_max]; /* of the entries, next to each other: they are counted for each
+                                               row */
     struct entry entries[request_log_rows_max];
 };
 
@@ -57,7 +59,7 @@ static bool has_room(const struct request_log *log, int64_t account_id)
 {
     unsigned of_account = 0;
     for (unsigned i = 0; i < log->count; i++)
-        of_account += log->entries[i].row.account_id == account_id;
+        of_account += log->accounts[i] == account_id;
     return log->count < request_log_rows_max && of_account < request_log_account_max;
 }
 
@@ -71,6 +73,7 @@ void request_log_add(struct request_log *log, const struct request_log_row *row)
     }
     if (log->count == 0)
         log->due_ms = clock_monotonic_ms() + flush_every_ms;
+    log->accounts[log->count] = row->account_id;
     struct entry *entry = &log->entries[log->count++];
     entry->row = *row;
     entry->row.request_id = text_copy(entry->request_id, sizeof entry->request_id, row->request_id);
