@@ -146,29 +146,28 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
 {
-    static const char code[] = "PROTECTION_REDUCED";
     const char *name = protect_strength_name(strength);
     if (!protect_is_reduced(report))
         return;
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
-        context_note(context, code,
+        context_note(context, "PROTECTION_REDUCED",
                      "No pixel changed: the compression of this file removes a change of strength \"%s\". "
                      "Export the image with less compression and upload it again.",
                      name);
     else if (report->psnr_db >= unchanged_db)
-        context_note(context, code,
+        context_note(context, "PROTECTION_REDUCED",
                      "No pixel changed: the image has no texture that masks a change of strength \"%s\".",
                      name);
     else
         context_note(
-            context, code,
+            context, "PROTECTION_REDUCED",
             "The protection is weaker than strength \"%s\": %u %% of its change is in the result. %s", name,
             protect_percent(report),
             picture->header.is_lossy
                 ? "The compression of this file removes the rest; the PNG or the original export is "
                   "protected better."
                 : "The rest would be visible, or lies beyond black and white.");
-    context_note_lead(context, code);
+    context_note_lead(context, "PROTECTION_REDUCED");
 }
 
 enum iw_error protect_picture(struct context *context, const struct protect *protect,

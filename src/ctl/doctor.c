@@ -658,7 +658,7 @@ static enum doctor_verdict check_body_sizes(struct doctor *doctor)
     if (doctor->site.text == NULL)
         return say(doctor, DOCTOR_SKIPPED, "nginx's configuration cannot be read");
     int64_t api = location_size(doctor, "location ^~ /api/v2/");
-    int64_t upload = location_size(doctor, "location ^~ /imgward-unsized/");
+    int64_t upload = location_size(doctor, "location @imgward_receive_unsized");
     if (api != doctor->config.api_body_max_bytes)
         return say(doctor, DOCTOR_WRONG,
                    "client_max_body_size of /api/v2/ is %" PRId64

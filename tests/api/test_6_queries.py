@@ -37,7 +37,8 @@ def test_a_detail_has_every_field(client):
     assert data["createdAt"] <= data["updatedAt"] < data["expiresAt"]
     for file, name in zip(data["files"], ("a.jpg", "b.png")):
         assert type(file.pop("fileId")) is int
-        assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None}
+        assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None, "inputBytes": None,
+                        "resultBytes": None, "protection": None}
 
 
 def test_an_order_in_progress_has_no_expiry(client, stack, jpeg):
