@@ -19,7 +19,7 @@ EDGES = {
               ("inProgress", "complete"), ("inProgress", "failed"), ("inProgress", "detected"),
               ("inProgress", "undetected"), ("complete", "expired")},
     "job": {("", "queued"), ("queued", "leased"), ("queued", "failed"), ("leased", "done"), ("leased", "queued"),
-            ("leased", "failed")},
+            ("leased", "failed"), ("leased", "refused")},
     "file": {("", "pending"), ("pending", "uploaded"), ("uploaded", "processing"), ("pending", "processing"),
              ("processing", "uploaded"), ("processing", "complete"), ("processing", "failed"),
              ("pending", "failed"), ("uploaded", "failed"), ("uploaded", "complete")},

@@ -63,7 +63,7 @@ def test_a_picture_that_lacks_memory_in_a_fresh_process_is_too_large_without_a_r
     assert order["status"] == "failed"
     assert order["errors"].startswith("a.jpg: IMAGE_TOO_LARGE: The image needs more memory"), order["errors"]
     [(status, attempt, _, _)] = jobs(stack, order)
-    assert (status, attempt) == ("failed", 1) and sum(lacking.served().values()) == 1
+    assert (status, attempt) == ("refused", 1) and sum(lacking.served().values()) == 1
 
 
 @pytest.mark.parametrize("grows_at", [1, 2])

@@ -133,7 +133,7 @@ def test_a_broken_picture_is_tried_once(client, stack):
     order = client.order_whole([("broken.jpg", pictures.jpeg()[:2000])])
     assert order["status"] == "failed"
     assert order["errors"].startswith("broken.jpg: IMAGE_CORRUPT: ")
-    assert job(stack, order["files"][0]["fileId"]) == ("failed", 1, 0, 0)
+    assert job(stack, order["files"][0]["fileId"]) == ("refused", 1, 0, 0)
     until(lambda: not store_keys(stack, order["orderId"]), "clearing the order")
 
 
