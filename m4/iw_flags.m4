@@ -55,12 +55,14 @@ AC_DEFUN([IW_FAULTS], [
 
 dnl IW_SANITIZERS: --enable-sanitizers builds everything with ASan and UBSan.  The default of CFLAGS is then -g1 -O1.
 dnl Loop flags and the tracking of variables for debuggers are off: with a check at every access they take minutes.
+dnl So is the second stack of ASan: in it GCC 14 stores vectors of 64 bytes at addresses that are no multiple of 64.
 AC_DEFUN([IW_SANITIZERS], [
   AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build with ASan and UBSan])])
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SANITIZE_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -fno-var-tracking"
      LOOP_CFLAGS=
      AS_IF([test "x$iw_cflags_given" != xyes], [CFLAGS="-g1 -O1"])
+     IW_TRY_FLAG([--param=asan-use-after-return=0], [SANITIZE_CFLAGS])
      HARDEN_CPPFLAGS=],
     [SANITIZE_CFLAGS=
      HARDEN_CPPFLAGS="-D_FORTIFY_SOURCE=2"])

@@ -100,7 +100,7 @@ static enum iw_error count_between(struct domain *domain, const struct order_fil
 static enum iw_error mark_set(struct domain *domain, struct count_marks *marks, unsigned level,
                               struct count_mark from)
 {
-    int64_t id = mark_id(level), count;
+    int64_t id = mark_id(level), count = 0;
     if (id < from.id) /* the clock was set back since */
         id = from.id;
     enum iw_error error = count_between(domain, &marks->filter, from.id, id, &count);
@@ -138,7 +138,7 @@ static enum iw_error marks_renew(struct domain *domain, struct count_marks *mark
 
 static enum iw_error marks_count(struct domain *domain, struct count_marks *marks, int64_t *count)
 {
-    int64_t recent;
+    int64_t recent = 0;
     enum iw_error error = marks_renew(domain, marks);
     if (error != IW_OK)
         return error;
