@@ -392,8 +392,7 @@ static void test_flat_pictures(void)
             CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
             unsigned char *samples = picture.image.pixels;
             for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at++)
-                samples[at] =
-                    period < 20 ? (unsigned char)(period * 13) : (unsigned char)(at % (unsigned)period * 11);
+                samples[at] = (unsigned char)(period < 20 ? (size_t)period * 13 : at % (size_t)period * 11);
             CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &flat), IW_OK);
             codec_picture_free(&picture);
             CU_ASSERT_EQUAL(decode(&flat, &no_limits, &picture), IW_OK);
