@@ -32,7 +32,7 @@ rules=(
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
-    "headers_shipped#every header is in the release tarball"
+    "headers_shipped#every header and every migration is in the release tarball"
     "console_texts#the console's texts are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"
     "console_files#the console's files are installed, vendored files unchanged, and no other host is named"
@@ -325,7 +325,7 @@ rule_plain_words() { "$IMGWARD_PYTHON" tests/prose.py; }
 
 rule_headers_shipped() {
     local header
-    find src include tests/unit -name '*.h' | sort | while read -r header; do
+    find src include sql tests/unit -name '*.h' -o -name '*.sql' | sort | while read -r header; do
         grep -rqF --include="*.am" --include="Makefile.inc" "$header" Makefile.am src tests || echo "$header is named in no .am"
     done
 }
