@@ -195,7 +195,8 @@ class Plan:
         # A code is accepted once.
         answer = other.took(other.post("/session/second-factor", {"challenge": answer.data["challenge"], "code": totp(secret, time.time() + 30)}))
         assert answer.status == 200 and answer.data["state"] == "signedIn", answer
-        assert other.get("/orders").status == 200
+        answer = other.get("/v2/orders")
+        assert answer.status == 200, answer
 
     def part_units(self):
         for unit in UNITS:
