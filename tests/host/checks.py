@@ -107,6 +107,12 @@ class Plan:
                 except Stop:
                     if name == "install":
                         return
+                except Exception as error:
+                    # What a part does between its checks.
+                    self.report.check(f"the part {name}", self.fail, error)
+
+    def fail(self, error):
+        raise error
 
     def close(self):
         if self.site:
