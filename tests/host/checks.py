@@ -77,7 +77,7 @@ class Plan:
 
     def machine_new(self, name, host_name=None, **limits):
         """Boots an empty machine with a certificate."""
-        machine = Machine(self.base, os.path.join(self.work, name), f"iw{self.suite[0]}{name[:6]}", host_name or f"{name}.imgward.test")
+        machine = Machine(self.base, os.path.join(self.work, name), f"iw{os.getpid() % 10000}{name[:4]}", host_name or f"{name}.imgward.test")
         for key, value in limits.items():
             setattr(machine, key, value)
         self.machines.append(machine)
