@@ -43,7 +43,7 @@ static int64_t deliveries_pending(const struct health_numbers *numbers)
 {
     int64_t sum = 0;
     for (unsigned i = 0; numbers->deliveries != NULL && i < numbers->delivery_count; i++)
-        if (strcmp(numbers->deliveries[i].state, "PENDING") == 0)
+        if (strcmp(numbers->deliveries[i].state, "pending") == 0)
             sum += numbers->deliveries[i].count;
     return sum;
 }

@@ -61,6 +61,16 @@ def test_users_are_found_disabled_and_reset(stack, operator, owner):
     assert operator.patch(f"/admin/users/{own}", {"isAdmin": False}).status == 400
 
 
+def test_the_queue_counts_waiting_deliveries(stack, operator):
+    before = operator.get("/admin/queue").data["deliveriesPending"]
+    stack.sql("SET FOREIGN_KEY_CHECKS = 0; INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, updated_at) "
+              "VALUES (7, 7, UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+    try:
+        assert operator.get("/admin/queue").data["deliveriesPending"] == before + 1
+    finally:
+        stack.sql("DELETE FROM webhook_deliveries WHERE webhook_id = 7 AND event_id = 7")
+
+
 def test_queue_and_health(stack, operator):
     stack.worker_places()
     queue = operator.get("/admin/queue").data
