@@ -182,7 +182,7 @@ def sentences(text):
 def walked():
     """The files of a release tarball, without those that autotools and builds add."""
     for folder, folders, names in os.walk(ROOT):
-        folders[:] = [name for name in folders if not name.startswith((".", "build")) and name not in ("var", "node_modules")]
+        folders[:] = [name for name in folders if not name.startswith((".", "build")) and name not in ("autom4te.cache", "var", "node_modules")]
         yield from (os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name != "aclocal.m4")
 
 
