@@ -28,10 +28,11 @@ def address_new():
 
 
 class Browser:
-    """One browser with its cookies.  path is relative to /console/api, address is of loopback or chosen by the kernel."""
+    """One browser with its cookies.  path is relative to /console/api, address is of loopback."""
+    place = "127.0.0.1"  # the address of the running test's browsers: nginx limits requests without a session by address
 
-    def __init__(self, stack, agent="test browser", address=""):
-        self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address, {}, None
+    def __init__(self, stack, agent="test browser", address=None):
+        self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address or Browser.place, {}, None
         self.email = self.account = None
 
     def request(self, method, path, body=None, headers=None, csrf=True):

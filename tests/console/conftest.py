@@ -1,13 +1,19 @@
-"""Fixtures of the web console: browsers, and one without limits on sign-ins from this machine's address."""
+"""Fixtures of the web console: browsers, and the address that they have in each test."""
+import itertools
+
 import pytest
 
 from browser import Browser
 
+places = itertools.count(1)
+
 
 @pytest.fixture(autouse=True)
 def unlimited(stack):
-    """Forgets the attempts of earlier tests: all of them come from one address."""
+    """Forgets the attempts of earlier tests, and gives the browsers of each test an address of their own."""
     stack.sql("DELETE FROM sign_in_attempts")
+    place = next(places)
+    Browser.place = f"127.1.{place // 250}.{place % 250 + 1}"
 
 
 @pytest.fixture

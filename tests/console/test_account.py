@@ -266,7 +266,7 @@ def test_the_audit_log_tells_what_happened(stack, owner):
     names = [event["event"] for event in events]
     assert names[:6] == ["signedOut", "signedIn", "invitationAccepted", "memberInvited", "keyRevoked", "keyCreated"]
     assert events[5]["details"] == {"name": "audited", "prefix": key["prefix"]}
-    assert events[5]["user"]["name"] == "Test" and events[5]["address"] == "127.0.0.1"
+    assert events[5]["user"]["name"] == "Test" and events[5]["address"] == owner.address
     assert key["value"] not in str(events)
 
 

@@ -432,7 +432,7 @@ class Plan:
 
     def kept(self, keys):
         assert self.main.shell("cd /etc/imgward && sha256sum *.key*") == keys
-        assert self.main.shell("find /var/lib/imgward/store -type f | head -n 1").strip()
+        assert self.main.shell("find /var/lib/imgward/store -type f -print -quit").strip()
         assert int(self.stack.sql("SELECT COUNT(*) FROM orders")[0][0]) > 0
 
     def purged_all(self):
