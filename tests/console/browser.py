@@ -29,7 +29,7 @@ def address_new():
 
 class Browser:
     """One browser with its cookies.  path is relative to /console/api, address is of loopback."""
-    place = "127.0.0.1"  # the address of the running test's browsers: nginx limits requests without a session by address
+    place = ""  # address of the browsers of a console test (conftest.py); elsewhere the kernel chooses it
 
     def __init__(self, stack, agent="test browser", address=None):
         self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address or Browser.place, {}, None
