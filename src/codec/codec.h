@@ -146,7 +146,7 @@ bool codec_color(struct codec_picture *picture, const struct codec_limits *limit
 /*
  * Set plus:DataMining in every XMP packet: prohibited for AI/ML training (PLUS vocabulary), or
  * the file's value if that is stronger. The rest of a packet stays; a broken packet is
- * repaired. IMAGE_TOO_LARGE: a JPEG's XMP has no room for it.
+ * replaced. IMAGE_TOO_LARGE: a JPEG's XMP has no room for it.
  */
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 

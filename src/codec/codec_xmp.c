@@ -408,15 +408,6 @@ static enum iw_error main_replace(struct context *context, struct codec_picture 
     return IW_OK;
 }
 
-static void extension_remove(struct packets *packets, struct packet *packet)
-{
-    for (struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
-        if (is_extension(chunk, packet->guid))
-            chunk->tag = 0;
-    packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
-    packet->is_guid_changed = true;
-}
-
 /* An extension is named by its digest: write its parts and name again. */
 static void extension_put(struct packets *packets, struct packet *packet, const char *text, size_t size)
 {
@@ -490,6 +481,9 @@ static const struct xmp_mining *packets_look(struct packets *packets, struct are
         if (result.is_readable) {
             strongest = xmp_mining_stronger(strongest, result.mining);
             memcpy(packet->extension_wanted, result.extension, sizeof result.extension);
+        } else {
+            const char *text = arena_text_n(scratch, packet->text, packet->size);
+            strongest = xmp_mining_stronger(strongest, xmp_mining_find(text));
         }
         arena_reset(scratch);
     }
@@ -507,11 +501,36 @@ static void result_account(struct codec_keep *keep, const struct xmp_result *res
     keep->provenance = arena_text(keep->arena, result->provenance);
 }
 
+/* An unreadable packet may contradict the opt-out, or hold a preview. */
+static bool is_named(const struct packet *packet, bool is_opt_out)
+{
+    bool is_found = packet->text != NULL && xmp_names_entry(packet->text, packet->size, is_opt_out);
+    if (packet->kind == PACKET_EXTENSION)
+        for (const struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
+            is_found |= is_extension(chunk, packet->guid) &&
+                        xmp_names_entry((const char *)chunk->data, chunk->size, is_opt_out);
+    return is_found;
+}
+
+static void packet_remove(struct packets *packets, struct packet *packet)
+{
+    struct exif exif;
+    bool is_extended = packet->kind == PACKET_EXTENSION;
+    packets->picture->keep->left_out |= is_extended ? KEEP_LEFT_XMP_PART : KEEP_LEFT_XMP;
+    packet->is_guid_changed = is_extended;
+    for (struct keep_chunk *chunk = packet->chunk; chunk != NULL && is_extended; chunk = chunk->next)
+        if (is_extension(chunk, packet->guid))
+            chunk->tag = 0;
+    if (packet->kind == PACKET_MAIN)
+        packet->chunk->tag = 0;
+    else if (packet->kind == PACKET_FIELD && exif_of(packet->chunk, &exif))
+        exif_field_remove(&exif, tag_packet);
+}
+
 /* Extensions and fields: strengthen values, add nothing. */
 static void packet_edit_beside(struct packets *packets, struct packet *packet,
                                const struct xmp_mining *mining, struct arena *scratch)
 {
-    static const char word[] = "DataMining";
     const struct xmp_request request = {.mining = mining};
     struct xmp_result result = {.is_readable = false};
     if (!packet->is_broken)
@@ -521,15 +540,8 @@ static void packet_edit_beside(struct packets *packets, struct packet *packet,
         extension_put(packets, packet, result.packet, result.size);
     else if (result.is_changed)
         field_take_out(packets, packet, &result);
-    else if (packet->kind == PACKET_EXTENSION && !result.is_readable && mining != NULL) {
-        /* Unreadable, so it may contradict the opt-out. */
-        bool is_about_it = false;
-        for (const struct keep_chunk *chunk = packet->chunk; chunk != NULL; chunk = chunk->next)
-            is_about_it |= is_extension(chunk, packet->guid) &&
-                           memmem(chunk->data, chunk->size, word, sizeof word - 1) != NULL;
-        if (is_about_it)
-            extension_remove(packets, packet);
-    }
+    else if (!result.is_readable && is_named(packet, mining != NULL))
+        packet_remove(packets, packet);
 }
 
 static const struct packet *extension_changed(const struct packets *packets, const char *guid)
@@ -567,6 +579,8 @@ static enum iw_error packet_edit_main(struct context *context, struct packets *p
         keep->left_out |= is_blank(packet) ? 0 : KEEP_LEFT_XMP;
         result.packet = xmp_fresh(scratch, mining, &result.size);
         result.is_changed = true;
+    } else if (!result.is_readable && is_named(packet, false)) {
+        packet_remove(packets, packet);
     }
     return result.is_changed || packet->chunk == NULL
                ? main_replace(context, packets->picture, packet->chunk, &result)
@@ -613,7 +627,7 @@ void packets_clean(struct codec_picture *picture)
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     /*
-     * Packets only become shorter, so the only failure is a repair that fills a segment. The packet
+     * Packets only become shorter, so the only failure is a change to UTF-8 that fills a segment. The packet
      * then stays unchanged.
      */
     if (packets_edit(&context, picture, false) != IW_OK)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "codec/codec_keep.h"
 
 #define RDF_NAMESPACE  "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -589,31 +590,104 @@ static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
     return true;
 }
 
+/* ---- encodings ---- */
+
+static size_t utf8_put(char *out, uint32_t code)
+{
+    static const unsigned char heads[] = {0, 0xC0, 0xE0, 0xF0};
+    size_t rest = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    out[0] = (char)(heads[rest] | code >> (6 * rest));
+    for (size_t i = 1; i <= rest; i++)
+        out[i] = (char)(0x80 | (code >> (6 * (rest - i)) & 0x3F));
+    return rest + 1;
+}
+
+static size_t utf16_convert(char *out, const unsigned char *data, size_t size, bool is_big)
+{
+    size_t used = 0;
+    uint32_t high = 0;
+    for (size_t i = 0; i + 1 < size; i += 2) {
+        uint32_t code = (uint32_t)data[i + !is_big] << 8 | data[i + is_big];
+        if (high != 0 && (code & 0xFC00) == 0xDC00) {
+            used -= 3;
+            code = 0x10000 + ((high & 0x3FF) << 10) + (code & 0x3FF);
+        }
+        high = (code & 0xFFFFFC00) == 0xD800 ? code : 0;
+        used += utf8_put(out + used, code);
+    }
+    return used;
+}
+
+/* A byte that is not UTF-8 is windows-1252 (Encoding Standard); U+FFFD: undefined. */
+static size_t latin_convert(char *out, const char *text, size_t size)
+{
+    static const uint16_t codes[32] = {0x20AC, 0xFFFD, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                       0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0xFFFD, 0x017D, 0xFFFD,
+                                       0xFFFD, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                       0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0xFFFD, 0x017E, 0x0178};
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        size_t length = text_sequence(text + i, size - i);
+        if (length == 0)
+            used += utf8_put(out + used, byte < 0xA0 ? codes[byte - 0x80] : byte);
+        for (; length > 0; length--, i += length > 0)
+            out[used++] = text[i];
+    }
+    return used;
+}
+
+/*
+ * Convert UTF-16, known by its byte order mark or first '<', and Latin-1 to UTF-8 without a declaration of
+ * the encoding. A closing zero is added, and those of some writers are removed.
+ */
+static const char *packet_utf8(struct arena *arena, const char *packet, size_t *size)
+{
+    static const char marks[4][2] = {{'\xFF', '\xFE'}, {'<', '\0'}, {'\xFE', '\xFF'}, {'\0', '<'}};
+    enum { converted_bytes_max = 4 * 1024 * 1024 };
+    unsigned mark = 0;
+    while (mark < 4 && (*size < 2 || memcmp(packet, marks[mark], 2) != 0))
+        mark++;
+    bool is_converted = *size <= converted_bytes_max && (mark < 4 || !text_is_utf8(packet, *size));
+    char *text = is_converted ? arena_alloc(arena, 3 * *size + 1) : arena_text_n(arena, packet, *size);
+    if (is_converted)
+        *size = mark < 4 ? utf16_convert(text, (const unsigned char *)packet, *size, mark >= 2)
+                         : latin_convert(text, packet, *size);
+    while (*size > 0 && text[*size - 1] == '\0')
+        --*size;
+    const char *end = is_converted && strncmp(text, "<?xml ", 6) == 0 ? strstr(text, "?>") : NULL;
+    size_t skipped = end == NULL ? 0 : (size_t)(end + 2 - text);
+    *size -= skipped;
+    return text + skipped;
+}
+
 void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct xmp_request *request,
               struct xmp_result *result)
 {
-    /* Text functions need a closing zero; some writers add more of them. */
-    const char *text = arena_text_n(arena, packet, size);
     size_t text_size = size;
-    while (text_size > 0 && text[text_size - 1] == '\0')
-        text_size--;
-    /* Edits are UTF-8, so text in UTF-16, which Expat would detect, is converted. */
+    const char *text = packet_utf8(arena, packet, &text_size);
+    /* Expat would detect other UTF-16, but edits are UTF-8. */
     bool is_wide = memchr(text, '\0', text_size) != NULL;
     if (is_wide || !xmp_scan_edit(arena, text, text_size, request, result)) {
-        bool is_lossy = false;
-        text = xmp_repair(arena, packet, size, &text_size, &is_lossy);
-        if (text == NULL || !xmp_scan_edit(arena, text, text_size, request, result)) {
-            memset(result, 0, sizeof *result);
-            return;
-        }
-        /* A broken packet without an edit stays unchanged. */
-        if (result->is_changed && is_lossy)
-            result->left_out |= KEEP_LEFT_XMP_PART;
-    }
-    if (!result->is_changed) {
+        memset(result, 0, sizeof *result);
+    } else if (!result->is_changed) {
         result->packet = packet;
         result->size = size;
     }
+}
+
+bool xmp_names_entry(const char *packet, size_t size, bool is_opt_out)
+{
+    static const char preview[] = "http://ns.adobe.com/xap/1.0/g/img/";
+    bool is_named = memmem(packet, size, preview, sizeof preview - 1) != NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !is_named; i++) {
+        const char *local = strchr(rules[i].name, SEPARATOR) + 1;
+        const char *word = local[0] == '\0' ? rules[i].name : local;
+        bool is_edited =
+            rules[i].action == PROPERTY_REMOVED || (rules[i].action == PROPERTY_MINING && is_opt_out);
+        is_named = is_edited && memmem(packet, size, word, strcspn(word, "\n")) != NULL;
+    }
+    return is_named;
 }
 
 const char *xmp_fresh(struct arena *arena, const struct xmp_mining *mining, size_t *size)

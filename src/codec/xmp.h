@@ -28,6 +28,9 @@ const struct xmp_mining *xmp_mining_read(const char *text, bool *is_exact);
 /* True: at least as strong as least. */
 bool xmp_mining_suffices(const struct xmp_mining *mining, const struct xmp_mining *least);
 
+/* The strongest value named anywhere in the text of an unreadable packet. */
+const struct xmp_mining *xmp_mining_find(const char *text);
+
 const char *xmp_mining_uri(const struct xmp_mining *mining);
 
 enum { xmp_guid_bytes = 32 };
@@ -41,7 +44,7 @@ struct xmp_request {
 };
 
 struct xmp_result {
-    bool is_readable; /* well-formed or repaired; otherwise nothing below is valid */
+    bool is_readable; /* well-formed; otherwise nothing below is valid */
     bool is_changed;  /* packet differs from the input */
     const char *packet;
     size_t size;
@@ -52,23 +55,16 @@ struct xmp_result {
 };
 
 /*
- * Make the edits; the result is in the arena. A well-formed packet keeps every byte that is not
- * edited. A broken one is repaired only if there is an edit.
+ * Make the edits; the result is in the arena. The packet may be UTF-8, UTF-16 with a byte order mark, or
+ * Latin-1; an edited one is UTF-8. A well-formed packet of UTF-8 keeps every byte that is not edited.
  */
 void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct xmp_request *request,
               struct xmp_result *result);
 
+/* True: an unreadable packet names an entry that an edit would remove, or with is_opt_out replace. */
+bool xmp_names_entry(const char *packet, size_t size, bool is_opt_out);
+
 /* Make a packet with only this value. */
 const char *xmp_fresh(struct arena *arena, const struct xmp_mining *mining, size_t *size);
-
-/*
- * Repair a broken packet to well-formed UTF-8 with one rdf:RDF (xmp_repair.c). It handles other
- * encodings, control characters, bare & and <, unclosed and mismatched tags, undeclared
- * prefixes, document types and a missing rdf:RDF.
- *
- * NULL: it has no element. is_lossy: a part was dropped.
- */
-const char *xmp_repair(struct arena *arena, const char *packet, size_t size, size_t *size_out,
-                       bool *is_lossy);
 
 #endif

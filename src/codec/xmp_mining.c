@@ -84,3 +84,13 @@ const struct xmp_mining *xmp_mining_read(const char *text, bool *is_exact)
     *is_exact = strcmp(text, xmp_mining_uri(strongest)) == 0;
     return strongest;
 }
+
+const struct xmp_mining *xmp_mining_find(const char *text)
+{
+    static const char begin[] = "DMI-";
+    const struct xmp_mining *strongest = xmp_mining_least;
+    for (const char *at = strstr(text, begin); at != NULL; at = strstr(at + 1, begin))
+        strongest =
+            xmp_mining_stronger(strongest, mining_word(at, strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")));
+    return strongest;
+}

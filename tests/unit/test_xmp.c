@@ -64,11 +64,9 @@ static const struct {
     {"said already",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\" p:DataMining=\"" VALUE "\"/></rdf:RDF>",
      "<rdf:RDF " RDF "><rdf:Description xmlns:p=\"" PLUS "\" p:DataMining=\"" VALUE "\"/></rdf:RDF>"},
-    {"not well-formed", "<rdf:RDF " RDF "><rdf:Description></rdf:RDF>",
-     "<rdf:RDF " RDF "><rdf:Description></rdf:Description>" OUR_DESCRIPTION("") "</rdf:RDF>"},
+    {"not well-formed", "<rdf:RDF " RDF "><rdf:Description></rdf:RDF>", NULL},
     {"no RDF", "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"/>", NULL},
-    {"a document type", "<!DOCTYPE x [<!ENTITY e \"f\">]><rdf:RDF " RDF ">&e;</rdf:RDF>",
-     "<rdf:RDF " RDF ">&amp;e;" OUR_DESCRIPTION("") "</rdf:RDF>"},
+    {"a document type", "<!DOCTYPE x [<!ENTITY e \"f\">]><rdf:RDF " RDF ">&e;</rdf:RDF>", NULL},
     {"its end inside another instruction",
      "<rdf:RDF " RDF "></rdf:RDF>\n<?note  \n<?xpacket end=\"w\"?>\n<?xpacket end=\"w\"?>",
      "<rdf:RDF " RDF
@@ -76,8 +74,11 @@ static const struct {
     {"its end before its beginning", "<?xpacket end=\"w\"?>  <rdf:RDF " RDF "></rdf:RDF>",
      "<?xpacket end=\"w\"?>  <rdf:RDF " RDF ">" OUR_DESCRIPTION("") "</rdf:RDF>"},
     {"nothing", "", NULL},
-    {"an unknown prefix", "<rdf:RDF " RDF "><p:x/></rdf:RDF>",
-     "<rdf:RDF " RDF "><p:x xmlns:p=\"unknown:p\"></p:x>" OUR_DESCRIPTION("") "</rdf:RDF>"},
+    {"an unknown prefix", "<rdf:RDF " RDF "><p:x/></rdf:RDF>", NULL},
+    {"a bare ampersand", "<rdf:RDF " RDF ">R&D</rdf:RDF>", NULL},
+    {"Latin-1",
+     "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><rdf:RDF " RDF ">M\xFCller \x93x\x94</rdf:RDF>",
+     "<rdf:RDF " RDF ">M\xC3\xBCller \xE2\x80\x9Cx\xE2\x80\x9D" OUR_DESCRIPTION("") "</rdf:RDF>"},
 };
 
 static bool is_well_formed(const char *packet, size_t size)
@@ -250,84 +251,70 @@ static void test_minings(void)
     }
 }
 
-/* Broken packets, a part of their repaired text, and is_lossy. */
-static const struct {
-    const char *packet;
-    const char *part;
-    bool is_lossy;
-} repairs[] = {
-    {"<rdf:RDF " RDF ">R&D &amp; &#65; &#0; &nbsp;</rdf:RDF>", "R&amp;D &amp; &#65; &amp;#0; &amp;nbsp;",
-     false},
-    {"<rdf:RDF " RDF ">1 < 2 <3 < /x</rdf:RDF>", "1 &lt; 2 &lt;3 &lt; /x", false},
-    {"<rdf:RDF " RDF ">M\xFCller \x93x\x94 \xC3\xBC\xC3</rdf:RDF>",
-     "M\xC3\xBCller \xE2\x80\x9Cx\xE2\x80\x9D \xC3\xBC\xC3\x83", false},
-    {"<rdf:RDF " RDF "><a><b></a></c></rdf:RDF>", "<a><b></b></a></rdf:RDF>", false},
-    {"<rdf:RDF " RDF "><rdf:Description><p:a>1<p:b>2</rdf:Description></rdf:RDF>", ">1</p:a>", false},
-    {"<rdf:RDF " RDF
-     "><rdf:Description><p:a><rdf:Bag><rdf:li>1<rdf:li>2<p:b>3</p:b></rdf:Description></rdf:RDF>",
-     "<rdf:li>1</rdf:li><rdf:li>2</rdf:li></rdf:Bag></p:a>", false},
-    {"<rdf:RDF " RDF " a=1 b='2 a=\"3\" c>x</rdf:RDF>", " a=\"1\" b=\"2 a=&quot;3&quot; c\">x", false},
-    {"<rdf:RDF " RDF " xmlns:xml=\"u\" xmlns:q=\"\" q:a=\"1\" b=\"1\" b=\"2\"/>", " q:a=\"1\" b=\"1\">",
-     true},
-    {"<x><rdf:Description " RDF " a=\"1\"/></x>", "<rdf:Description xmlns:rdf", false},
-    {"<rdf:RDF " RDF "><![CDATA[a & b <c>]]><!-- gone -- too --></rdf:RDF>", ">a &amp; b &lt;c&gt;<", false},
-    {"<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY e \"f\">]><rdf:RDF " RDF "/>", "</rdf:RDF>", true},
-    {"<rdf:RDF " RDF "><a>kept</a><b c=", "<a>kept</a>", true},
-    {"<rdf:RDF " RDF "/><rdf:RDF " RDF "/>", "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF", false},
-};
-
-static void test_repairs(void)
-{
-    for (size_t i = 0; i < sizeof repairs / sizeof repairs[0]; i++) {
-        size_t size = 0;
-        bool is_lossy = false;
-        const char *repaired =
-            xmp_repair(arena, repairs[i].packet, strlen(repairs[i].packet), &size, &is_lossy);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(repaired);
-        CU_ASSERT(is_well_formed(repaired, size));
-        CU_ASSERT_EQUAL(is_lossy, repairs[i].is_lossy);
-        CU_ASSERT_PTR_NOT_NULL(strstr(repaired, repairs[i].part));
-        if (strstr(repaired, repairs[i].part) == NULL || is_lossy != repairs[i].is_lossy)
-            printf("repair %zu, %s:\n%s\n", i, is_lossy ? "lossy" : "whole", repaired);
-    }
-}
-
-/* Excessive depth, attributes and prefixes are refused quickly. */
-static void test_repairs_are_bounded(void)
-{
-    static const char *const pieces[] = {"<a:b>", "<a:b ", " x=1", "<a xmlns:b=\"c\">", "&",
-                                         "</a>",  "<?",    "<!--", "<![CDATA["};
-    enum { packet_bytes = 300000 };
-    char *packet = malloc(packet_bytes + 1);
-    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        size_t size = (size_t)sprintf(packet, "<rdf:RDF " RDF "><");
-        while (size + strlen(pieces[i]) < packet_bytes)
-            size += (size_t)sprintf(packet + size, "%s", pieces[i]);
-        bool is_lossy = false;
-        size_t size_out = 0;
-        struct arena *own = arena_new(0);
-        const char *repaired = xmp_repair(own, packet, size, &size_out, &is_lossy);
-        CU_ASSERT(repaired == NULL || is_well_formed(repaired, size_out));
-        arena_free(own);
-    }
-    free(packet);
-}
-
-static void test_other_encodings(void)
+static void test_utf16(void)
 {
     static const char packet[] = "<rdf:RDF " RDF "><rdf:Description rdf:about=\"kept\"/></rdf:RDF>";
-    static char wide[4 * sizeof packet];
-    for (size_t unit = 2; unit <= 4; unit += 2)
-        for (size_t at = 0; at < unit; at += unit - 1) {
-            size_t size = 0;
-            memset(wide, 0, sizeof wide);
+    static const unsigned char marks[2][2] = {{0xFF, 0xFE}, {0xFE, 0xFF}};
+    for (unsigned is_marked = 0; is_marked < 2; is_marked++)
+        for (unsigned is_big = 0; is_big < 2; is_big++) {
+            char wide[2 * sizeof packet] = "";
+            size_t size = 2 * (sizeof packet - 1 + is_marked);
+            if (is_marked)
+                memcpy(wide, marks[is_big], 2);
             for (size_t i = 0; i < sizeof packet - 1; i++)
-                wide[unit * i + at] = packet[i];
-            const char *result = opt_out(wide, unit * (sizeof packet - 1), &size);
+                wide[2 * (i + is_marked) + is_big] = packet[i];
+            const char *result = opt_out(wide, size, &size);
             CU_ASSERT(is_well_formed(result, size));
             CU_ASSERT_PTR_NOT_NULL(strstr(result, "rdf:about=\"kept\""));
             CU_ASSERT_PTR_NOT_NULL(strstr(result, VALUE));
         }
+}
+
+/* U+1F600 as a pair of surrogates; a single surrogate is unreadable. */
+static void test_utf16_beyond_16_bits(void)
+{
+    static const char head[] = "<rdf:RDF " RDF ">", pair[] = "\xD8\x3D\xDE\0";
+    for (size_t units = 1; units <= 2; units++) {
+        static const char tail[] = "</rdf:RDF>";
+        char wide[2 * (sizeof head + sizeof pair + sizeof tail)] = "";
+        size_t at = 0;
+        for (const char *text = head; *text != '\0'; text++, at += 2)
+            wide[at + 1] = *text;
+        memcpy(wide + at, pair, 2 * units);
+        at += 2 * units;
+        for (const char *text = tail; *text != '\0'; text++, at += 2)
+            wide[at + 1] = *text;
+        const struct xmp_request request = {.mining = xmp_mining_least, .is_added = true};
+        struct xmp_result result;
+        xmp_edit(arena, wide, at, &request, &result);
+        CU_ASSERT_EQUAL(result.is_readable, units == 2);
+        CU_ASSERT(units == 1 || memmem(result.packet, result.size, "\xF0\x9F\x98\x80", 4) != NULL);
+    }
+}
+
+/* An unreadable packet, and whether it may stay in a result without and with the opt-out. */
+static void test_names_of_unreadable_packets(void)
+{
+    static const struct {
+        const char *packet;
+        bool is_named;
+        bool is_named_with_opt_out;
+        const char *mining;
+    } cases[] = {
+        {"<a>R&D", false, false, "DMI-PROHIBITED-AIMLTRAINING"},
+        {"<a plus:DataMining='http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED'>&", false, true,
+         "DMI-PROHIBITED"},
+        {"<a plus:DataMining='DMI-ALLOWED'>&DMI", false, true, "DMI-PROHIBITED-AIMLTRAINING"},
+        {"<xmp:Thumbnails>&", true, true, "DMI-PROHIBITED-AIMLTRAINING"},
+        {"<a xmlns:g='http://ns.adobe.com/xap/1.0/g/img/'>&", true, true, "DMI-PROHIBITED-AIMLTRAINING"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *packet = cases[i].packet;
+        CU_ASSERT_EQUAL(xmp_names_entry(packet, strlen(packet), false), cases[i].is_named);
+        CU_ASSERT_EQUAL(xmp_names_entry(packet, strlen(packet), true), cases[i].is_named_with_opt_out);
+        const char *uri = xmp_mining_uri(xmp_mining_find(packet));
+        CU_ASSERT_STRING_EQUAL(strrchr(uri, '/') + 1, cases[i].mining);
+    }
 }
 
 /* ---- limits ---- */
@@ -406,9 +393,9 @@ int main(void)
         {"zeros at the end", test_zeros_at_the_end},
         {"entries go with their data", test_removals},
         {"values become no weaker", test_minings},
-        {"broken packets are repaired", test_repairs},
-        {"repairs are bounded", test_repairs_are_bounded},
-        {"other encodings", test_other_encodings},
+        {"UTF-16", test_utf16},
+        {"UTF-16 beyond 16 bits", test_utf16_beyond_16_bits},
+        {"names of unreadable packets", test_names_of_unreadable_packets},
         {"limits of a packet", test_limits_of_a_packet},
         {"distinct names are bounded", test_distinct_names_are_bounded},
         CU_TEST_INFO_NULL,
