@@ -92,13 +92,14 @@ enum iw_error quotas_order_started(const struct store *store, int64_t order_id)
                   values, 1, NULL);
 }
 
+/* file_count is unsigned: a counter that is too low until its reconciliation must not hold an order. */
 enum iw_error quotas_order_ended(const struct store *store, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
     return db_run(
         store,
         "UPDATE account_usage u JOIN orders o ON o.account_id = u.account_id SET u.orders_pending "
-        "= u.orders_pending - 1, u.files_pending = u.files_pending - o.file_count - "
+        "= u.orders_pending - 1, u.files_pending = u.files_pending - CAST(o.file_count AS SIGNED) - "
         "o.include_original, u.uploads_pending = u.uploads_pending - IF(o.status = 'pending', " UPLOADS
         ", 0) WHERE o.id = ? AND o.status IN ('pending', 'inProgress')",
         values, 1, NULL);

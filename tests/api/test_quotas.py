@@ -234,6 +234,28 @@ def test_the_use_follows_an_order_to_its_end(stack):
     assert reconciled(account, after) == after
 
 
+def sizes_of(stack, order):
+    rows = stack.sql(f"SELECT size_bytes FROM results WHERE order_id = {order} UNION ALL SELECT zip_size_bytes FROM orders "
+                     f"WHERE id = {order} AND zip_store_key IS NOT NULL")
+    return [int(size) for (size,) in rows]
+
+
+def test_an_order_ends_with_counters_that_are_too_low(stack, jpeg):
+    """Redis, restored after a loss of power, may give a reserve twice; the database must record the order's end."""
+    account = stack.account_new()
+    created = account.create(["a.jpg", "b.jpg"]).data
+    stack.sql(f"UPDATE account_usage SET orders_pending = 0, files_pending = 0, uploads_pending = 0, stored_bytes = 0, "
+              f"reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
+    for file in created["files"]:
+        assert account.upload(file["uploadUrl"], jpeg).status == 201
+    assert account.confirm(created["orderId"]).status == 200
+    assert account.wait(created["orderId"])["status"] == "complete"
+    stack.settled(created["orderId"])
+    wanted = {**usage(account), "ordersPending": 0, "filesPending": 0, "promisedBytes": 0}
+    wanted["storedBytes"] = sum(sizes_of(stack, created["orderId"]))
+    assert reconciled(account, wanted) == wanted
+
+
 def test_stored_bytes_refuse_an_order(stack):
     account = stack.account_new()
     stack.sql(f"UPDATE account_usage SET stored_bytes = 1000, reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
