@@ -13,8 +13,6 @@
 #include "domain/health.h"
 #include "http/response.h"
 
-enum { store_read_ms = 10 * 1000 };
-
 /* 404 for other clients: they do not learn that the path exists. */
 static enum iw_error local_check(struct request *request)
 {
@@ -73,25 +71,28 @@ static void gauge_one(struct text *text, const char *name, const char *help, int
     text_printf(text, "%s %" PRId64 "\n", name, value);
 }
 
-static void gauges_print(struct text *text, const char *name, const char *help,
-                         const struct query_count *gauges, unsigned count)
+/* The numbers of a source by state. */
+static void states_print(struct text *text, const char *name, const char *help,
+                         const struct census_rows *rows, enum census_source source)
 {
     gauge_head(text, name, help);
-    for (unsigned i = 0; i < count; i++)
-        text_printf(text, "%s{state=\"%s\"} %" PRId64 "\n", name, gauges[i].state, gauges[i].count);
+    for (const struct census_row *row = rows->items; row < rows->items + rows->count; row++)
+        if (row->source == source)
+            text_printf(text, "%s{state=\"%s\"} %" PRId64 "\n", name, row->state, row->number);
 }
 
-static void jobs_print(struct text *text, const struct jobs_count *counts, unsigned count)
+static void jobs_print(struct text *text, const struct census_rows *rows)
 {
     gauge_head(text, "imgward_queue_jobs", "Jobs by kind and state; those that ended, of the last day.");
-    for (unsigned i = 0; i < count; i++)
-        text_printf(text, "imgward_queue_jobs{kind=\"%s\",state=\"%s\"} %" PRId64 "\n",
-                    job_kind_name(counts[i].kind), job_state_name(counts[i].state), counts[i].count);
+    for (const struct census_row *row = rows->items; row < rows->items + rows->count; row++)
+        if (row->source == CENSUS_JOBS)
+            text_printf(text, "imgward_queue_jobs{kind=\"%s\",state=\"%s\"} %" PRId64 "\n", row->kind,
+                        row->state, row->number);
     gauge_head(text, "imgward_queue_oldest_seconds", "How long the oldest job that waits has waited.");
-    for (unsigned i = 0; i < count; i++)
-        if (counts[i].state == JOB_QUEUED)
-            text_printf(text, "imgward_queue_oldest_seconds{kind=\"%s\"} %" PRId64 "\n",
-                        job_kind_name(counts[i].kind), counts[i].oldest_s);
+    for (const struct census_row *row = rows->items; row < rows->items + rows->count; row++)
+        if (row->source == CENSUS_JOBS && strcmp(row->state, "queued") == 0)
+            text_printf(text, "imgward_queue_oldest_seconds{kind=\"%s\"} %" PRId64 "\n", row->kind,
+                        health_age_s(row));
 }
 
 /* Prints the lines of one metric among a worker's samples. */
@@ -164,35 +165,31 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
     }
 }
 
-/* One process reads it for all, some times a minute. */
-static void store_refresh(struct request *request)
+static void store_set(struct metrics *metrics, const struct health_numbers *numbers)
 {
-    struct query_count *gauges;
-    unsigned count;
-    if (!metrics_is_due(request->metrics, METRIC_STORE_BYTES, clock_monotonic_ms(), store_read_ms) ||
-        !health_store_bytes(request->domain, &gauges, &count))
-        return;
-    for (unsigned i = 0; i < count; i++)
-        metrics_set(request->metrics, METRIC_STORE_BYTES, i, (uint64_t)gauges[i].count);
+    static const char *const names[] = {[METRIC_STORE_INPUTS] = "inputs",
+                                        [METRIC_STORE_RESULTS] = "results",
+                                        [METRIC_STORE_ARCHIVES] = "archives"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        metrics_set(metrics, METRIC_STORE_BYTES, i,
+                    (uint64_t)health_number(numbers, CENSUS_INPUTS + i, names[i]));
 }
 
 /* Prints the numbers of the database, without those that could not be read. */
 static void numbers_print(struct text *text, const struct health_numbers *numbers)
 {
-    jobs_print(text, numbers->jobs, numbers->job_count);
-    if (numbers->orders != NULL)
-        gauges_print(text, "imgward_orders", "Orders that wait for files or are under way.", numbers->orders,
-                     numbers->order_count);
-    if (numbers->deliveries != NULL)
-        gauges_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.",
-                     numbers->deliveries, numbers->delivery_count);
+    jobs_print(text, &numbers->rows);
+    states_print(text, "imgward_orders", "Orders that wait for files or are under way.", &numbers->rows,
+                 CENSUS_ORDERS);
+    states_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.", &numbers->rows,
+                 CENSUS_DELIVERIES);
     gauge_one(text, "imgward_delivery_oldest_seconds", "How long the oldest delivery that is due has waited.",
-              numbers->delivery_oldest_s);
+              health_oldest_s(numbers, CENSUS_DELIVERIES, "pending"));
     if (numbers->paused >= 0)
         gauge_one(text, "imgward_queue_paused", "1 while an operator keeps the workers from new jobs.",
                   numbers->paused);
     gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
-              numbers->near_limit);
+              health_number(numbers, CENSUS_ACCOUNTS, "near_limit"));
     if (numbers->cluster_size >= 0)
         gauge_one(text, "imgward_database_cluster_size", "Nodes of the database cluster; 0 without Galera.",
                   numbers->cluster_size);
@@ -207,14 +204,16 @@ static enum iw_error show_metrics(struct request *request)
     if (error != IW_OK)
         return error;
     struct text *text = plain_begin(request);
-    store_refresh(request);
+    struct health health = health_check(request->domain);
+    bool has_numbers = health.has_database && health_numbers(request->domain, &numbers);
+    if (has_numbers)
+        store_set(request->metrics, &numbers);
     for (unsigned metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_scope((enum metric)metric) == METRIC_SCOPE_POOL) {
             metrics_print_head((enum metric)metric, text);
             metrics_print(request->metrics, (enum metric)metric, "", text);
         }
-    struct health health = health_check(request->domain);
-    if (health.has_database && health_numbers(request->domain, &numbers))
+    if (has_numbers)
         numbers_print(text, &numbers);
     gauge_one(text, "imgward_database_up", "1 while the database answers.", health.has_database);
     gauge_one(text, "imgward_redis_up", "1 while Redis answers.", health.has_redis);

@@ -142,7 +142,6 @@ static const struct {
 struct metrics {
     const char *const *endpoints;
     unsigned endpoint_count;
-    _Atomic uint64_t *set_at_ms;   /* time of the last update, one cell per metric; for gauges */
     unsigned begins[METRIC_COUNT]; /* index of a metric's first cell */
     size_t block_bytes;
     _Atomic uint64_t *cells; /* shared memory: processes that are forked later use the same cells */
@@ -185,12 +184,11 @@ struct metrics *metrics_new(const char *const *endpoints, unsigned endpoint_coun
         cells += label_count(metrics, &kinds[i].labels[0]) * label_count(metrics, &kinds[i].labels[1]) *
                  series_cells((enum metric)i);
     }
-    metrics->block_bytes = (cells + METRIC_COUNT) * sizeof *metrics->cells;
+    metrics->block_bytes = cells * sizeof *metrics->cells;
     metrics->cells =
         mmap(NULL, metrics->block_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (metrics->cells == MAP_FAILED)
         abort();
-    metrics->set_at_ms = metrics->cells + cells;
     return metrics;
 }
 
@@ -223,16 +221,6 @@ void metrics_set(struct metrics *metrics, enum metric metric, unsigned a, uint64
     _Atomic uint64_t *cell = metrics == NULL ? NULL : series_at(metrics, metric, a, 0);
     if (cell != NULL)
         atomic_store_explicit(cell, value, memory_order_relaxed);
-}
-
-bool metrics_is_due(struct metrics *metrics, enum metric metric, int64_t now_ms, int64_t period_ms)
-{
-    if (metrics == NULL)
-        return false;
-    uint64_t before_ms = metrics->set_at_ms[metric];
-    if (before_ms != 0 && now_ms - (int64_t)before_ms < period_ms)
-        return false;
-    return atomic_compare_exchange_strong(&metrics->set_at_ms[metric], &before_ms, (uint64_t)now_ms);
 }
 
 void metrics_observe(struct metrics *metrics, enum metric metric, unsigned a, int64_t ms)

@@ -69,9 +69,6 @@ void metrics_add(struct metrics *metrics, enum metric metric, unsigned a, unsign
 /* Sets a gauge that is too expensive to compute on every scrape. */
 void metrics_set(struct metrics *metrics, enum metric metric, unsigned a, uint64_t value);
 
-/* True once in period_ms (monotonic clock), for one process: that caller updates the gauge. */
-bool metrics_is_due(struct metrics *metrics, enum metric metric, int64_t now_ms, int64_t period_ms);
-
 /* Adds a duration to a histogram. */
 void metrics_observe(struct metrics *metrics, enum metric metric, unsigned a, int64_t ms);
 

@@ -22,32 +22,6 @@ static enum iw_error numbers_read(struct request *request, struct health_numbers
     return context_fail(request->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-static int64_t jobs_sum(const struct health_numbers *numbers, enum job_state state)
-{
-    int64_t sum = 0;
-    for (unsigned i = 0; i < numbers->job_count; i++)
-        sum += numbers->jobs[i].state == state ? numbers->jobs[i].count : 0;
-    return sum;
-}
-
-static int64_t oldest_s(const struct health_numbers *numbers)
-{
-    int64_t oldest = 0;
-    for (unsigned i = 0; i < numbers->job_count; i++)
-        if (numbers->jobs[i].state == JOB_QUEUED && numbers->jobs[i].oldest_s > oldest)
-            oldest = numbers->jobs[i].oldest_s;
-    return oldest;
-}
-
-static int64_t deliveries_pending(const struct health_numbers *numbers)
-{
-    int64_t sum = 0;
-    for (unsigned i = 0; numbers->deliveries != NULL && i < numbers->delivery_count; i++)
-        if (strcmp(numbers->deliveries[i].state, "pending") == 0)
-            sum += numbers->deliveries[i].count;
-    return sum;
-}
-
 static void workers_render(struct render *render, struct arena *arena, const struct health_numbers *numbers)
 {
     int64_t now_ms = clock_now_ms();
@@ -77,12 +51,12 @@ static enum iw_error queue_show(struct request *request)
         return error;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    render_integer(render, "queued", jobs_sum(&numbers, JOB_QUEUED));
-    render_integer(render, "running", jobs_sum(&numbers, JOB_LEASED));
+    render_integer(render, "queued", health_number(&numbers, CENSUS_JOBS, "queued"));
+    render_integer(render, "running", health_number(&numbers, CENSUS_JOBS, "leased"));
     render_integer(render, "dead", dead.total);
-    render_integer(render, "refused", jobs_sum(&numbers, JOB_REFUSED));
-    render_integer(render, "oldestQueuedSeconds", oldest_s(&numbers));
-    render_integer(render, "deliveriesPending", deliveries_pending(&numbers));
+    render_integer(render, "refused", health_number(&numbers, CENSUS_JOBS, "refused"));
+    render_integer(render, "oldestQueuedSeconds", health_oldest_s(&numbers, CENSUS_JOBS, "queued"));
+    render_integer(render, "deliveriesPending", health_number(&numbers, CENSUS_DELIVERIES, "pending"));
     render_boolean(render, "isPaused", numbers.paused == 1);
     workers_render(render, request->arena, &numbers);
     render_object_end(render);
@@ -181,7 +155,8 @@ static void numbers_check(struct render *render, struct arena *arena, const stru
                           const struct health_numbers *numbers)
 {
     unsigned up = workers_up(numbers);
-    int64_t oldest = oldest_s(numbers);
+    int64_t near_limit = health_number(numbers, CENSUS_ACCOUNTS, "near_limit");
+    int64_t oldest = health_oldest_s(numbers, CENSUS_JOBS, "queued");
     check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,
                  up > 0 ? arena_printf(arena, "%u of %u workers answer.", up, numbers->worker_count)
                         : "No worker answers: systemctl status imgward-worker has the reason.");
@@ -192,10 +167,9 @@ static void numbers_check(struct render *render, struct arena *arena, const stru
         render, "queue", numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
         numbers->paused == 1 ? "The queue is paused: imgwardctl queue resume."
                              : arena_printf(arena, "The oldest job waits for %lld s.", (long long)oldest));
-    if (numbers->near_limit >= 0)
-        check_render(render, "quotas", numbers->near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
-                     arena_printf(arena, "%lld accounts use 80 per cent or more of a limit.",
-                                  (long long)numbers->near_limit));
+    check_render(
+        render, "quotas", near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
+        arena_printf(arena, "%lld accounts use 80 per cent or more of a limit.", (long long)near_limit));
 }
 
 static enum iw_error health_show(struct request *request)

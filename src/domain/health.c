@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/metrics.h"
 #include "base/text.h"
-#include "domain/census.h"
-#include "model/order.h"
 #include "service/queue.h"
 #include "service/storage.h"
 #include "store/provision.h"
@@ -74,68 +71,39 @@ const char *health_text(struct arena *arena, const struct health *health)
     return arena_text_n(arena, text.data, text.length - 2);
 }
 
-/* The rows of a source, as counts by state. */
-static void counts_make(struct arena *arena, const struct census_rows *rows, enum census_source source,
-                        struct query_count **counts, unsigned *count)
+int64_t health_age_s(const struct census_row *row)
 {
-    *counts = arena_array(arena, rows->count + 1, sizeof **counts);
-    *count = 0;
-    for (unsigned i = 0; i < rows->count; i++)
-        if (rows->items[i].source == source)
-            (*counts)[(*count)++] =
-                (struct query_count){.state = rows->items[i].state, .count = rows->items[i].number};
+    int64_t age_ms = clock_now_ms() - row->oldest_ms;
+    return row->oldest_ms == 0 || age_ms < 0 ? 0 : age_ms / 1000;
 }
 
-static int64_t age_s(int64_t oldest_ms)
+int64_t health_number(const struct health_numbers *numbers, enum census_source source, const char *state)
 {
-    int64_t age_ms = clock_now_ms() - oldest_ms;
-    return oldest_ms == 0 || age_ms < 0 ? 0 : age_ms / 1000;
+    int64_t sum = 0;
+    for (unsigned i = 0; i < numbers->rows.count; i++)
+        if (numbers->rows.items[i].source == source && strcmp(numbers->rows.items[i].state, state) == 0)
+            sum += numbers->rows.items[i].number;
+    return sum;
 }
 
-static void jobs_make(struct arena *arena, const struct census_rows *rows, struct health_numbers *numbers)
+int64_t health_oldest_s(const struct health_numbers *numbers, enum census_source source, const char *state)
 {
-    numbers->jobs = arena_array(arena, rows->count + 1, sizeof *numbers->jobs);
-    for (unsigned i = 0; i < rows->count; i++) {
-        struct jobs_count *one = &numbers->jobs[numbers->job_count];
-        *one = (struct jobs_count){.state = job_state_by_name(rows->items[i].state),
-                                   .count = rows->items[i].number,
-                                   .oldest_s = age_s(rows->items[i].oldest_ms)};
-        if (rows->items[i].source == CENSUS_JOBS && job_kind_read(rows->items[i].kind, &one->kind))
-            numbers->job_count++;
+    int64_t oldest_s = 0;
+    for (unsigned i = 0; i < numbers->rows.count; i++) {
+        const struct census_row *row = &numbers->rows.items[i];
+        if (row->source == source && strcmp(row->state, state) == 0 && health_age_s(row) > oldest_s)
+            oldest_s = health_age_s(row);
     }
-}
-
-/* The orders that have not ended; archives are bytes. */
-static void orders_make(struct arena *arena, const struct census_rows *rows, struct health_numbers *numbers)
-{
-    unsigned kept = 0;
-    counts_make(arena, rows, CENSUS_ORDERS, &numbers->orders, &numbers->order_count);
-    for (unsigned i = 0; i < numbers->order_count; i++) {
-        enum order_status status;
-        if (order_status_read(numbers->orders[i].state, &status) && !order_is_ended(status))
-            numbers->orders[kept++] = numbers->orders[i];
-    }
-    numbers->order_count = kept;
+    return oldest_s;
 }
 
 bool health_numbers(struct domain *domain, struct health_numbers *numbers)
 {
     const struct store *store = &domain->store;
-    struct arena *arena = domain->context->arena;
-    struct census_rows rows;
     bool is_paused;
     *numbers = (struct health_numbers){.paused = -1, .cluster_size = -1};
-    if (!is_ok(domain, census_numbers(domain, &rows)))
+    if (!is_ok(domain, census_read(store, &numbers->rows)))
         return false;
-    jobs_make(arena, &rows, numbers);
-    orders_make(arena, &rows, numbers);
-    counts_make(arena, &rows, CENSUS_DELIVERIES, &numbers->deliveries, &numbers->delivery_count);
-    for (unsigned i = 0; i < rows.count; i++) {
-        if (rows.items[i].source == CENSUS_ACCOUNTS)
-            numbers->near_limit = rows.items[i].number;
-        if (rows.items[i].source == CENSUS_DELIVERIES && strcmp(rows.items[i].state, "pending") == 0)
-            numbers->delivery_oldest_s = age_s(rows.items[i].oldest_ms);
-    }
     if (is_ok(domain, workers_paused(store, &is_paused)))
         numbers->paused = is_paused;
     struct db_server server;
@@ -143,26 +111,6 @@ bool health_numbers(struct domain *domain, struct health_numbers *numbers)
         numbers->cluster_size = server.cluster_size;
     if (!is_ok(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
-    return true;
-}
-
-/* The published ones: they are never counted for a request. */
-bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count)
-{
-    static const char *const names[] = {[METRIC_STORE_INPUTS] = "inputs",
-                                        [METRIC_STORE_RESULTS] = "results",
-                                        [METRIC_STORE_ARCHIVES] = "archives"};
-    struct census_rows rows;
-    if (!is_ok(domain, census_read(&domain->store, &rows)))
-        return false;
-    *count = sizeof names / sizeof names[0];
-    *gauges = arena_array(domain->context->arena, *count, sizeof **gauges);
-    for (unsigned i = 0; i < *count; i++) {
-        (*gauges)[i] = (struct query_count){.state = names[i]};
-        for (unsigned row = 0; row < rows.count; row++)
-            if (strcmp(rows.items[row].state, names[i]) == 0)
-                (*gauges)[i].count = rows.items[row].number;
-    }
     return true;
 }
 

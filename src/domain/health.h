@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "store/jobs.h"
-#include "store/query.h"
+#include "store/census.h"
 #include "store/workers.h"
 
 /* The dependencies of a request.  The service works without Redis. */
@@ -33,27 +32,25 @@ struct health health_check(struct domain *domain);
 /* One line for systemctl status: what is away, why, and what that means; or that all answer. */
 const char *health_text(struct arena *arena, const struct health *health);
 
-/* Rows by kind; NULL when they could not be read.  The context's arena owns the arrays. */
+/* The numbers of the database; workers is NULL when they could not be read.  The context's arena owns them.
+ */
 struct health_numbers {
-    struct jobs_count *jobs;
-    unsigned job_count;
-    struct query_count *orders;
-    unsigned order_count;
-    struct query_count *deliveries;
-    unsigned delivery_count;
+    struct census_rows rows;
     struct worker_row *workers;
     unsigned worker_count;
-    int64_t delivery_oldest_s;
     int paused;           /* 1 yes, 0 no, -1 unknown */
-    int64_t near_limit;   /* accounts with a limit used to 80 per cent */
     int64_t cluster_size; /* nodes of the database cluster; 0: no cluster, -1: unknown */
 };
 
 /* False, without any number, when the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
-/* Bytes of the stored files by kind, in the order of enum metric_store, as of the last census. */
-bool health_store_bytes(struct domain *domain, struct query_count **gauges, unsigned *count);
+/* The sum of the rows of a state. */
+int64_t health_number(const struct health_numbers *numbers, enum census_source source, const char *state);
+
+/* How long the oldest of a row, or of the rows of a state, has waited; 0: none waits. */
+int64_t health_age_s(const struct census_row *row);
+int64_t health_oldest_s(const struct health_numbers *numbers, enum census_source source, const char *state);
 
 /* True when the worker's last heartbeat is recent. */
 bool health_worker_is_up(const struct worker_row *worker);

@@ -1,89 +1,87 @@
 #include "store/census.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "model/word.h"
+
 /* The rows of a slice are about 5 ms of work; SLICE has their number, too. */
-enum { columns_of_slice = 6, columns_of_live = 6, slice_rows = 5000 };
-#define SLICE "LIMIT 5000) slice"
+enum { slice_rows = 5000 };
+#define SLICE(table, id, kind, state, number, oldest)                                                        \
+    "SELECT kind, state, SUM(number), MIN(oldest), MAX(id), COUNT(*) FROM (SELECT " id " AS id, " kind       \
+    " AS kind, " state " AS state, " number " AS number, " oldest " AS oldest FROM " table " WHERE " id      \
+    " > ? ORDER BY " id " LIMIT 5000) slice GROUP BY kind, state"
 
 /* The rows that /metrics counts: jobs that ended long ago are left out. */
 #define IS_COUNTED "(status IN ('queued', 'leased') OR updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY)"
 
-/* Each row: kind, state, number, oldest, and the last id and the rows of the slice. */
-static const struct {
-    const char *name;
-    const char *slice;
-} sources[CENSUS_SOURCE_COUNT] = {
-    [CENSUS_JOBS] = {"jobs",
-                     "SELECT kind, status, SUM(" IS_COUNTED "), MIN(IF(status IN ('queued', 'leased'), "
-                     "available_at, NULL)), MAX(id), COUNT(*) FROM (SELECT id, kind, status, available_at, "
-                     "updated_at FROM jobs WHERE id > ? ORDER BY id " SLICE " GROUP BY kind, status"},
-    [CENSUS_ORDERS] =
-        {"orders", "SELECT '', status, COUNT(*), NULL, MAX(id), COUNT(*), SUM(IF(zip_store_key IS NULL, 0, "
-                   "zip_size_bytes)) FROM (SELECT id, status, zip_store_key, zip_size_bytes FROM orders "
-                   "WHERE id > ? ORDER BY id " SLICE " GROUP BY status"},
-    [CENSUS_DELIVERIES] =
-        {"deliveries", "SELECT '', LOWER(status), COUNT(*), MIN(IF(status = 'PENDING', available_at, NULL)), "
-                       "MAX(id), COUNT(*) FROM (SELECT id, status, available_at FROM webhook_deliveries "
-                       "WHERE id > ? ORDER BY id " SLICE " GROUP BY status"},
-    [CENSUS_ACCOUNTS] = {"accounts",
-                         "SELECT '', 'near_limit', SUM(warned <> 0), NULL, MAX(account_id), COUNT(*) FROM "
-                         "(SELECT account_id, warned FROM account_usage WHERE account_id > ? ORDER BY "
-                         "account_id " SLICE},
-    [CENSUS_FILES] = {"files",
-                      "SELECT '', 'inputs', SUM(IF(store_key IS NULL, 0, size_bytes)), NULL, MAX(id), "
-                      "COUNT(*) FROM (SELECT id, store_key, size_bytes FROM files WHERE id > ? ORDER BY "
-                      "id " SLICE},
-    [CENSUS_RESULTS] = {"results",
-                        "SELECT '', 'results', SUM(IF(o.files_deleted_at IS NULL, r.size_bytes, 0)), NULL, "
-                        "MAX(r.id), COUNT(*) FROM (SELECT id, order_id, size_bytes FROM results WHERE id > ? "
-                        "ORDER BY id LIMIT 5000) r JOIN orders o ON o.id = r.order_id"},
+static const char *const names[CENSUS_SOURCE_COUNT] = {"jobs",   "orders",  "deliveries", "accounts",
+                                                       "inputs", "results", "archives"};
+
+static const char *const slices[CENSUS_SOURCE_COUNT] = {
+    [CENSUS_JOBS] = SLICE("jobs", "id", "kind", "status", IS_COUNTED,
+                          "IF(status IN ('queued', 'leased'), available_at, NULL)"),
+    [CENSUS_ORDERS] = SLICE("orders", "id", "''", "status", "1", "NULL"),
+    [CENSUS_DELIVERIES] = SLICE("webhook_deliveries", "id", "''", "LOWER(status)", "1",
+                                "IF(status = 'PENDING', available_at, NULL)"),
+    [CENSUS_ACCOUNTS] = SLICE("account_usage", "account_id", "''", "'near_limit'", "warned <> 0", "NULL"),
+    [CENSUS_INPUTS] = SLICE("files", "id", "''", "'inputs'", "IF(store_key IS NULL, 0, size_bytes)", "NULL"),
+    [CENSUS_RESULTS] = SLICE("results", "id", "''", "'results'",
+                             "IF((SELECT o.files_deleted_at FROM orders o WHERE o.id = order_id) IS NULL, "
+                             "size_bytes, 0)",
+                             "NULL"),
+    [CENSUS_ARCHIVES] =
+        SLICE("orders", "id", "''", "'archives'", "IF(zip_store_key IS NULL, 0, zip_size_bytes)", "NULL"),
 };
 
-bool census_is_same(const struct census_row *one, const struct census_row *other)
+/* Adds a row of a slice to the sum of its kind and state. */
+static void sum_add(struct census *census, const struct db_rows *rows, size_t row)
 {
-    return one->source == other->source && strcmp(one->state, other->state) == 0;
+    const char *kind = db_text_of(db_at(rows, row, 0)), *state = db_text_of(db_at(rows, row, 1));
+    int64_t oldest_ms = db_integer_of(db_at(rows, row, 3));
+    unsigned at = 0;
+    while (at < census->count &&
+           (strcmp(census->sums[at].kind, kind) != 0 || strcmp(census->sums[at].state, state) != 0))
+        at++;
+    if (at == census_sums_max)
+        return;
+    if (at == census->count) {
+        memset(&census->sums[census->count++], 0, sizeof census->sums[0]);
+        snprintf(census->sums[at].kind, sizeof census->sums[at].kind, "%s", kind);
+        snprintf(census->sums[at].state, sizeof census->sums[at].state, "%s", state);
+    }
+    census->sums[at].number += db_integer_of(db_at(rows, row, 2));
+    if (oldest_ms != 0 && (census->sums[at].oldest_ms == 0 || oldest_ms < census->sums[at].oldest_ms))
+        census->sums[at].oldest_ms = oldest_ms;
 }
 
-enum iw_error census_slice(const struct store *store, enum census_source source, int64_t *after_id,
-                           struct census_rows *census)
+/* Counts the next rows of the source; after_id is 0 at the end. */
+static enum iw_error slice_count(const struct store *store, struct census *census)
 {
     struct db_rows rows;
-    int64_t read = 0, last_id = 0, archives = 0;
-    const struct db_value values[] = {db_integer(*after_id)};
-    enum iw_error error = db_run(store, sources[source].slice, values, 1, &rows);
-    if (error != IW_OK)
-        return error;
-    census->items = arena_array(store->context->arena, rows.count + 1, sizeof *census->items);
-    census->count = 0;
-    for (size_t row = 0; row < rows.count; row++) {
+    int64_t read = 0, last_id = 0;
+    const struct db_value after = db_integer(census->after_id);
+    enum iw_error error = db_run(store, slices[census->source], &after, 1, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
         int64_t id = db_integer_of(db_at(&rows, row, 4));
         last_id = id > last_id ? id : last_id;
         read += db_integer_of(db_at(&rows, row, 5));
-        if (rows.columns > columns_of_slice)
-            archives += db_integer_of(db_at(&rows, row, columns_of_slice));
-        census->items[census->count++] =
-            (struct census_row){.source = source,
-                                .kind = db_text_of(db_at(&rows, row, 0)),
-                                .state = db_text_of(db_at(&rows, row, 1)),
-                                .number = db_integer_of(db_at(&rows, row, 2)),
-                                .oldest_ms = db_integer_of(db_at(&rows, row, 3))};
+        sum_add(census, &rows, row);
     }
-    if (source == CENSUS_ORDERS)
-        census->items[census->count++] =
-            (struct census_row){.source = source, .kind = "", .state = "archives", .number = archives};
-    *after_id = read < slice_rows ? 0 : last_id;
-    return IW_OK;
+    census->after_id = read < slice_rows ? 0 : last_id;
+    return error;
 }
 
-enum iw_error census_publish(const struct store *store, enum census_source source,
-                             const struct census_row *rows, unsigned count)
+/* Replaces the numbers of the source. */
+static enum iw_error publish_work(const struct store *store, void *user)
 {
-    const struct db_value name = db_text(sources[source].name);
+    const struct census *census = user;
+    const struct db_value name = db_text(names[census->source]);
     enum iw_error error = db_run(store, "DELETE FROM census WHERE source = ?", &name, 1, NULL);
-    for (unsigned i = 0; error == IW_OK && i < count; i++) {
-        const struct db_value values[] = {name, db_text(rows[i].kind), db_text(rows[i].state),
-                                          db_integer(rows[i].number), db_time(rows[i].oldest_ms)};
+    for (unsigned i = 0; error == IW_OK && i < census->count; i++) {
+        const struct db_value values[] = {name, db_text(census->sums[i].kind), db_text(census->sums[i].state),
+                                          db_integer(census->sums[i].number),
+                                          db_time(census->sums[i].oldest_ms)};
         error = db_run(store,
                        "REPLACE INTO census (source, kind, state, number, oldest_at) VALUES (?, ?, ?, ?, ?)",
                        values, 5, NULL);
@@ -91,72 +89,82 @@ enum iw_error census_publish(const struct store *store, enum census_source sourc
     return error;
 }
 
-/* Reads rows of source, kind, state, number and oldest; the others are skipped. */
-static void rows_read(struct arena *arena, const struct db_rows *rows, struct census_rows *census)
+enum iw_error census_step(const struct store *store, struct census *census, bool *is_round)
 {
-    census->items = arena_array(arena, rows->count + 1, sizeof *census->items);
-    census->count = 0;
-    for (size_t row = 0; row < rows->count; row++) {
-        const char *name = db_text_of(db_at(rows, row, 0));
-        for (int source = 0; source < CENSUS_SOURCE_COUNT; source++)
-            if (strcmp(name, sources[source].name) == 0)
-                census->items[census->count++] =
-                    (struct census_row){.source = (enum census_source)source,
-                                        .kind = db_text_of(db_at(rows, row, 1)),
-                                        .state = db_text_of(db_at(rows, row, 2)),
-                                        .number = db_integer_of(db_at(rows, row, 3)),
-                                        .oldest_ms = db_integer_of(db_at(rows, row, 4))};
-    }
+    *is_round = false;
+    enum iw_error error = slice_count(store, census);
+    if (error == IW_OK && census->after_id > 0)
+        return IW_OK;
+    if (error == IW_OK)
+        error = db_transaction(store, publish_work, census);
+    /* After an error the source is counted from its first row. */
+    enum census_source next =
+        error == IW_OK ? (enum census_source)((census->source + 1) % CENSUS_SOURCE_COUNT) : census->source;
+    *is_round = error == IW_OK && next == 0;
+    *census = (struct census){.source = next};
+    return error;
 }
+
+/*
+ * The live numbers of a state, from one row more than census_live_max: it shows that there are more.  many:
+ * the rows that were read.
+ */
+#define LIVE(source, kind, state, number, oldest, rows)                                                      \
+    "SELECT '" source "' AS source, " kind " AS kind, '" state "' AS state, " number " AS number, " oldest   \
+    " AS oldest, COUNT(*) AS many FROM (SELECT " rows " LIMIT 1001) part GROUP BY 1, 2, 3"
+#define JOBS(state, oldest)                                                                                  \
+    LIVE("jobs", "kind", state, "SUM(" IS_COUNTED ")", oldest,                                               \
+         "kind, status, available_at, updated_at FROM jobs WHERE status = '" state "'")                      \
+    " UNION ALL "
+#define ORDERS(state)                                                                                        \
+    LIVE("orders", "''", state, "COUNT(*)", "NULL",                                                          \
+         "id FROM orders FORCE INDEX (orders_upkeep) WHERE status = '" state "'")                            \
+    " UNION ALL "
+#define DELIVERIES(status, state, oldest)                                                                    \
+    LIVE("deliveries", "''", state, "COUNT(*)", oldest,                                                      \
+         "available_at FROM webhook_deliveries WHERE status = '" status "'")                                 \
+    " UNION ALL "
+
+#define LIVE_ROWS                                                                                            \
+    JOBS("queued", "MIN(available_at)")                                                                      \
+    JOBS("leased", "MIN(available_at)")                                                                      \
+    JOBS("done", "NULL")                                                                                     \
+    JOBS("failed", "NULL")                                                                                   \
+    JOBS("refused", "NULL")                                                                                  \
+    ORDERS("pending")                                                                                        \
+    ORDERS("inProgress")                                                                                     \
+    DELIVERIES("PENDING", "pending", "MIN(available_at)")                                                    \
+    DELIVERIES("SENDING", "sending", "NULL")                                                                 \
+    DELIVERIES("DELIVERED", "delivered", "NULL")                                                             \
+    DELIVERIES("FAILED", "failed", "NULL")                                                                   \
+    LIVE("accounts", "''", "near_limit", "SUM(warned <> 0)", "NULL", "warned FROM account_usage")
+
+/* A partial state has its published numbers; before there are any, those that were read are a lower bound. */
+static const char read_sql[] =
+    "SELECT DISTINCT live.source, COALESCE(c.kind, live.kind), live.state, COALESCE(c.number, live.number), "
+    "IF(c.kind IS NULL, live.oldest, c.oldest_at) FROM (SELECT source, kind, state, number, oldest, "
+    "SUM(many) OVER (PARTITION BY source, state) > 1000 AS is_partial FROM (" LIVE_ROWS
+    ") counted) live LEFT "
+    "JOIN census c ON live.is_partial AND c.source = live.source AND c.state = live.state UNION ALL SELECT "
+    "source, kind, state, number, oldest_at FROM census WHERE source IN ('inputs', 'results', 'archives')";
 
 enum iw_error census_read(const struct store *store, struct census_rows *census)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(
-        store, "SELECT source, kind, state, number, oldest_at FROM census ORDER BY source, kind, state", NULL,
-        0, &rows);
-    if (error == IW_OK)
-        rows_read(store->context->arena, &rows, census);
-    return error;
-}
-
-/* One row more than census_live_max shows that there are more. */
-#define LIVE "LIMIT 1001"
-#define JOBS(status, oldest)                                                                                 \
-    "SELECT 'jobs', kind, '" status "', SUM(" IS_COUNTED "), " oldest                                        \
-    ", COUNT(*) FROM (SELECT kind, status, "                                                                 \
-    "available_at, updated_at FROM jobs WHERE status = '" status "' " LIVE ") part GROUP BY kind"
-#define ORDERS(status)                                                                                       \
-    " UNION ALL SELECT 'orders', '', '" status "', COUNT(*), NULL, COUNT(*) FROM (SELECT id FROM orders "    \
-    "FORCE INDEX (orders_upkeep) WHERE status = '" status "' " LIVE ") part HAVING COUNT(*) > 0"
-#define DELIVERIES(status, name, oldest)                                                                     \
-    " UNION ALL SELECT 'deliveries', '', '" name "', COUNT(*), " oldest ", COUNT(*) FROM (SELECT "           \
-    "available_at FROM webhook_deliveries WHERE status = '" status "' " LIVE ") part HAVING COUNT(*) > 0"
-
-static const char live_sql[] =
-    JOBS("queued", "MIN(available_at)") " UNION ALL " JOBS("leased", "MIN(available_at)") " UNION ALL " JOBS(
-        "done", "NULL") " UNION ALL " JOBS("failed", "NULL") " UNION ALL " JOBS("refused", "NULL")
-        ORDERS("pending") ORDERS("inProgress") DELIVERIES("PENDING", "pending", "MIN(available_at)")
-            DELIVERIES("SENDING", "sending", "NULL") DELIVERIES("DELIVERED", "delivered", "NULL")
-                DELIVERIES("FAILED", "failed",
-                           "NULL") " UNION ALL SELECT 'accounts', '', 'near_limit', COALESCE(SUM(warned "
-                                   "<> 0), 0), NULL, COUNT(*) FROM (SELECT "
-                                   "warned FROM account_usage " LIVE ") part";
-
-enum iw_error census_live(const struct store *store, struct census_rows *census)
-{
-    struct db_rows rows;
-    enum iw_error error = db_run(store, live_sql, NULL, 0, &rows);
+    enum iw_error error = db_run(store, read_sql, NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    rows_read(store->context->arena, &rows, census);
-    /* Jobs of a state have a row a kind. */
-    for (unsigned row = 0; row < census->count; row++) {
-        int64_t read = 0;
-        for (unsigned other = 0; other < census->count; other++)
-            if (census_is_same(&census->items[row], &census->items[other]))
-                read += db_integer_of(db_at(&rows, other, columns_of_live - 1));
-        census->items[row].is_partial = read > census_live_max;
+    census->items = arena_array(store->context->arena, rows.count + 1, sizeof *census->items);
+    census->count = 0;
+    for (size_t row = 0; row < rows.count; row++) {
+        int source = word_find(db_text_of(db_at(&rows, row, 0)), names, CENSUS_SOURCE_COUNT);
+        if (source >= 0)
+            census->items[census->count++] =
+                (struct census_row){.source = (enum census_source)source,
+                                    .kind = db_text_of(db_at(&rows, row, 1)),
+                                    .state = db_text_of(db_at(&rows, row, 2)),
+                                    .number = db_integer_of(db_at(&rows, row, 3)),
+                                    .oldest_ms = db_integer_of(db_at(&rows, row, 4))};
     }
     return IW_OK;
 }

@@ -16,12 +16,29 @@
 
 enum census_source {
     CENSUS_JOBS,       /* queued and leased ones, and those that ended within a day; by kind and status */
-    CENSUS_ORDERS,     /* by status; archives: bytes */
+    CENSUS_ORDERS,     /* by status */
     CENSUS_DELIVERIES, /* by status in lower case */
     CENSUS_ACCOUNTS,   /* near_limit: accounts that use 80 per cent of a limit */
-    CENSUS_FILES,      /* inputs: bytes */
-    CENSUS_RESULTS,    /* results: bytes */
+    CENSUS_INPUTS,     /* bytes */
+    CENSUS_RESULTS,    /* bytes */
+    CENSUS_ARCHIVES,   /* bytes */
     CENSUS_SOURCE_COUNT
+};
+
+enum {
+    census_sums_max = 64,
+    census_live_max = 1000 /* rows that census_read reads of a state */
+};
+
+/* A census in progress, in a worker's memory.  Zero-initialized it begins with the first source. */
+struct census {
+    enum census_source source;
+    int64_t after_id;
+    unsigned count;
+    struct {
+        char kind[20], state[20];
+        int64_t number, oldest_ms;
+    } sums[census_sums_max];
 };
 
 struct census_row {
@@ -30,7 +47,6 @@ struct census_row {
     const char *state;
     int64_t number;
     int64_t oldest_ms; /* 0: none waits */
-    bool is_partial;   /* of census_live: the state has more rows than were read */
 };
 
 /* Rows in the arena. */
@@ -39,24 +55,13 @@ struct census_rows {
     unsigned count;
 };
 
-/* True for rows of one source and state. */
-bool census_is_same(const struct census_row *one, const struct census_row *other);
+/* Counts one slice of some milliseconds; publishes after the last slice of a source.  is_round: of all. */
+enum iw_error census_step(const struct store *store, struct census *census, bool *is_round) IW_MUST_USE;
 
-/* Counts the next rows of a source after *after_id.  Advances *after_id; 0 at the end. */
-enum iw_error census_slice(const struct store *store, enum census_source source, int64_t *after_id,
-                           struct census_rows *rows) IW_MUST_USE;
-
-/* In a transaction: replaces the numbers of a source. */
-enum iw_error census_publish(const struct store *store, enum census_source source,
-                             const struct census_row *rows, unsigned count) IW_MUST_USE;
-
-/* The published numbers. */
+/*
+ * The numbers now.  Bytes, and a number above census_live_max, are published ones, which are some seconds to
+ * minutes old.  Orders: those that have not ended.
+ */
 enum iw_error census_read(const struct store *store, struct census_rows *rows) IW_MUST_USE;
-
-/* Rows that census_live reads of a status. */
-enum { census_live_max = 1000 };
-
-/* The numbers of jobs, orders that have not ended, deliveries and accounts now. */
-enum iw_error census_live(const struct store *store, struct census_rows *rows) IW_MUST_USE;
 
 #endif

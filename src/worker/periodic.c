@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/census.h"
 #include "domain/order_index.h"
 #include "domain/job_retry.h"
 #include "domain/quota.h"
@@ -193,7 +192,7 @@ static int64_t periodic_census(struct worker *worker)
 {
     bool is_round = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = census_step(&worker->domain, &worker->periodic.census, &is_round);
+    enum iw_error error = census_step(&worker->domain.store, &worker->periodic.census, &is_round);
     flags_database_report(&worker->flags, &worker->context, error, "census_failed");
     int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
     return is_round || error != IW_OK  ? census_pause_ms
