@@ -10,7 +10,7 @@ places = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def unlimited(stack):
-    """Forgets the attempts of earlier tests, and gives the browsers of each test an address of their own."""
+    """Forgets the attempts of earlier tests, and gives the browsers of each test a separate address."""
     stack.sql("DELETE FROM sign_in_attempts")
     place = next(places)
     Browser.place = f"127.1.{place // 250}.{place % 250 + 1}"
