@@ -24,6 +24,7 @@ rules=(
     "no_unused_functions#every exported function of src/ is called from another file of a program"
     "no_circles#the files of a room do not call each other in circles (tests/circles.py names the one pair that may)"
     "no_goto#there is no goto"
+    "transaction_bodies#the loop of a transaction has no return, goto or break: they would leave it open"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
     "format#clang-format agrees"
@@ -280,6 +281,23 @@ rule_no_circles() {
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }
+
+# The format puts the end of the loop at the column of its beginning.  A break may end a loop or switch inside it.
+rule_transaction_bodies() {
+    production | grep -v '^src/store/transaction\.' | code_lines | awk '
+        function has(word) { return text ~ "(^|[^a-z_])" word "([^a-z_]|$)" }
+        {
+            match($0, /^[^:]*:[0-9]+:/); text = substr($0, RLENGTH + 1); column = match(text, /[^ ]/)
+            if (column == 0) next
+            if (inside && text ~ /^ *}/ && column == inside) { inside = 0; next }
+            if (inner && column <= inner) inner = 0
+            if (inside && !inner && text ~ /^ *(} else )?(for|while|do|switch) /) inner = column
+            if (inside && (has("return") || has("goto") || (!inner && has("break")))) print
+            if (text ~ /transaction_begin\(/ && text !~ /{$/) print $0 "  (write one line, with a brace)"
+            else if (text ~ /transaction_begin\(/) { inside = column; inner = 0 }
+        }'
+}
+
 rule_no_typedef_struct() { sources | code_lines | grep -E ':\s*typedef struct'; }
 
 rule_function_length() {

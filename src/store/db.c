@@ -190,7 +190,6 @@ static void db_close(struct db *db)
     if (db->connection != NULL)
         mysql_close(db->connection);
     db->connection = NULL;
-    db->is_in_transaction = false;
 }
 
 void db_free(struct db *db)
@@ -552,9 +551,10 @@ static enum iw_error db_open(const struct store *store)
     struct refusal refusal = {0};
     if (db->connection != NULL)
         return IW_OK;
-    if (db->is_pinned)
+    if (db->is_pinned || db->is_in_transaction)
         return fail_unavailable(store->context, "database_away", CR_SERVER_LOST,
-                                "The connection that held the lock was lost.");
+                                db->is_pinned ? "The connection that held the lock was lost."
+                                              : "The connection of the transaction was lost.");
     unsigned current = hosts_current(db->choice);
     int64_t now_ms = clock_monotonic_ms();
     bool is_tried[endpoints_max] = {false};
@@ -1056,8 +1056,9 @@ enum iw_error db_run_plain(const struct store *store, const char *sql, size_t le
     return IW_OK;
 }
 
-static enum iw_error transaction_begin(const struct store *store)
+enum iw_error db_begin(const struct store *store)
 {
+    store->db->is_conflict = false;
     enum iw_error error = db_run(store, "START TRANSACTION", NULL, 0, NULL);
     store->db->is_in_transaction = error == IW_OK;
     fault_key_clear(FAULT_TRANSACTION);
@@ -1066,14 +1067,14 @@ static enum iw_error transaction_begin(const struct store *store)
     return error;
 }
 
-static enum iw_error transaction_end(const struct store *store, const char *how)
+enum iw_error db_commit(const struct store *store)
 {
     if (store->db->connection == NULL)
         return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
     if (fault_fails(FAULT_DB_COMMIT, fault_key(FAULT_TRANSACTION)))
         connection_cut(store->db);
     enum iw_error error =
-        mysql_query(store->db->connection, how) != 0
+        mysql_query(store->db->connection, "COMMIT") != 0
             ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
             : answer_lost(store, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
     store->db->is_in_transaction = false;
@@ -1083,28 +1084,31 @@ static enum iw_error transaction_end(const struct store *store, const char *how)
     return error;
 }
 
-/* Rolls back; keeps the error of the context. */
-static void transaction_rollback(struct db *db)
+void db_rollback(struct db *db)
 {
     if (db->connection != NULL && mysql_query(db->connection, "ROLLBACK") != 0)
         db_close(db);
     db->is_in_transaction = false;
 }
 
+bool db_is_begun(const struct db *db)
+{
+    return db->is_in_transaction;
+}
+
 enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user), void *user)
 {
     for (int try = 1;; try++) {
-        store->db->is_conflict = false;
-        enum iw_error error = transaction_begin(store);
+        enum iw_error error = db_begin(store);
         if (error != IW_OK)
             return error;
         error = work(store, user);
         if (error == IW_OK)
-            error = transaction_end(store, "COMMIT");
+            error = db_commit(store);
         if (error == IW_OK)
             return IW_OK;
-        transaction_rollback(store->db);
+        db_rollback(store->db);
         if (!store->db->is_conflict || try == transaction_tries)
             return error;
         context_clear(store->context);

@@ -119,9 +119,15 @@ enum iw_error db_run_plain(const struct store *store, const char *sql, size_t le
 bool db_is_conflict(const struct db *db);
 
 /*
- * Runs work inside a transaction: commits when it returns IW_OK, rolls back otherwise.  After a deadlock or a
- * lock wait timeout work runs again, three times at most.  It must keep no state of a failed run.
+ * The steps of transaction.h; only transaction.c calls them.  When the connection of a transaction is lost,
+ * each statement fails until db_rollback.  db_rollback keeps the error of the context.
  */
+enum iw_error db_begin(const struct store *store) IW_MUST_USE;
+enum iw_error db_commit(const struct store *store) IW_MUST_USE;
+void db_rollback(struct db *db);
+bool db_is_begun(const struct db *db);
+
+/* Deleted when each transaction is a loop. */
 enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user),
                              void *user) IW_MUST_USE;

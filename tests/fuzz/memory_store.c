@@ -128,6 +128,35 @@ enum iw_error db_run_plain(const struct store *store, const char *sql, size_t le
     return IW_OK;
 }
 
+enum iw_error db_begin(const struct store *store)
+{
+    (void)store;
+    return IW_OK;
+}
+
+enum iw_error db_commit(const struct store *store)
+{
+    (void)store;
+    return IW_OK;
+}
+
+void db_rollback(struct db *db)
+{
+    (void)db;
+}
+
+bool db_is_begun(const struct db *db)
+{
+    (void)db;
+    return false;
+}
+
+bool db_is_conflict(const struct db *db)
+{
+    (void)db;
+    return false;
+}
+
 enum iw_error db_transaction(const struct store *store,
                              enum iw_error (*work)(const struct store *store, void *user), void *user)
 {
