@@ -30,6 +30,7 @@ enum iw_error user_make(const struct store *store, const struct config *config, 
                         const char *password)
 {
     const struct audit_actor actor = {.account_id = user->account.id, .address = ""};
+    const struct domain domain = {.context = store->context, .config = config, .store = *store};
     int64_t now_ms = clock_now_ms();
     enum iw_error error = password_hash(store->context, config, password, &user->password_hash);
     user->email_verified_ms = now_ms;
@@ -40,7 +41,7 @@ enum iw_error user_make(const struct store *store, const struct config *config, 
         return context_fail(store->context, error, "There is a user with the address %s already.",
                             user->email);
     }
-    return error == IW_OK ? audit_add(store, &actor, "userMade", "email", user->email, NULL) : error;
+    return error == IW_OK ? audit_add(&domain, &actor, "userMade", "email", user->email, NULL) : error;
 }
 
 /* The address of the first argument in lower case; NULL, with a line on stderr, when it is none. */
@@ -201,7 +202,7 @@ static enum ctl_exit reset_run(struct ctl *ctl)
     if (error == IW_OK && ctl_option(ctl, "--second-factor") != NULL)
         error = second_factor_disable(&change.domain, &change.user, &actor);
     if (error == IW_OK)
-        error = audit_add(change.store, &actor, "resetLinkMade", "email", change.user.email, NULL);
+        error = audit_add(&change.domain, &actor, "resetLinkMade", "email", change.user.email, NULL);
     ctl_store_close(change.store);
     if (error != IW_OK)
         return ctl_failed(ctl);

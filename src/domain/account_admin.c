@@ -7,6 +7,7 @@
 #include "domain/token.h"
 #include "domain/user.h"
 #include "store/quotas.h"
+#include "store/transaction.h"
 
 static enum iw_error missing(struct context *context, enum iw_error error, const char *what)
 {
@@ -44,109 +45,108 @@ static enum iw_error name_taken(struct context *context, enum iw_error error)
     return context_validated(context);
 }
 
-/* The argument of the transactions. */
-struct admin_work {
-    const struct domain *domain;
-    int64_t id;
-    const struct account_admin_change *change;
-    struct audit_actor actor;
-    struct account_row *account;
-};
-
-static enum iw_error create_run(const struct store *store, void *argument)
-{
-    struct admin_work *work = argument;
-    enum iw_error error =
-        accounts_create(store, work->change->name, work->change->plan, clock_now_ms(), &work->id);
-    if (error == IW_OK)
-        error = accounts_get(store, work->id, work->account);
-    work->actor.account_id = work->id;
-    return error == IW_OK ? audit_add(store, &work->actor, "accountCreated", "name", work->change->name,
-                                      "plan", work->change->plan, NULL)
-                          : name_taken(store->context, error);
-}
-
 enum iw_error account_admin_create(struct domain *domain, const char *name, const char *plan,
                                    const struct audit_actor *actor, struct account_row *account)
 {
-    const struct account_admin_change change = {.name = name, .plan = plan};
-    struct admin_work work = {domain, 0, &change, *actor, account};
-    return db_transaction(&domain->store, create_run, &work);
-}
-
-static enum iw_error plan_change(const struct store *store, const struct admin_work *work)
-{
-    const struct account_admin_change *change = work->change;
-    const struct account_row *row = work->account;
-    int64_t own = row->is_overridden ? row->requests_per_minute : 0;
-    if (change->plan == NULL && change->requests_per_minute == account_admin_keep)
-        return IW_OK;
-    if (change->requests_per_minute != account_admin_keep)
-        own = change->requests_per_minute;
-    const char *plan = change->plan != NULL ? change->plan : row->plan;
-    enum iw_error error = accounts_plan_set(store, row->id, plan, own);
-    return error == IW_OK ? audit_add(store, &work->actor, "planChanged", "plan", plan, "requestsPerMinute",
-                                      arena_printf(store->context->arena, "%lld", (long long)own), NULL)
-                          : error;
-}
-
-static enum iw_error status_change(const struct store *store, const struct admin_work *work)
-{
-    const struct account_row *row = work->account;
-    if (work->change->status == account_admin_keep || work->change->status == (int)row->status)
-        return IW_OK;
-    bool is_suspended = work->change->status == ACCOUNT_SUSPENDED;
-    enum iw_error error =
-        is_suspended
-            ? accounts_suspend(store, row->id)
-            : accounts_resume(store, row->id, clock_now_ms() + work->domain->config->orders_pending_s * 1000);
-    return error == IW_OK
-               ? audit_add(store, &work->actor, is_suspended ? "accountSuspended" : "accountResumed", NULL)
-               : error;
-}
-
-static enum iw_error quotas_change(const struct store *store, const struct admin_work *work)
-{
-    enum iw_error error = IW_OK;
-    for (int i = 0; error == IW_OK && i < QUOTA_COUNT; i++) {
-        int64_t limit = work->change->quotas.of[i];
-        if (limit == account_admin_keep || limit == work->account->quotas.of[i])
-            continue;
-        error = quotas_limit_set(store, work->account->id, (enum quota)i, limit);
-        const char *text =
-            limit == quota_of_plan ? "plan" : arena_printf(store->context->arena, "%lld", (long long)limit);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct audit_actor of_account = *actor;
+        error = accounts_create(&domain->store, name, plan, clock_now_ms(), &of_account.account_id);
         if (error == IW_OK)
-            error = audit_add(store, &work->actor, "quotaChanged", "name", quota_name((enum quota)i), "limit",
-                              text, NULL);
+            error = accounts_get(&domain->store, of_account.account_id, account);
+        if (error == IW_OK)
+            error = audit_add(domain, &of_account, "accountCreated", "name", name, "plan", plan, NULL);
+        else
+            error = name_taken(domain->context, error);
     }
     return error;
 }
 
-static enum iw_error change_run(const struct store *store, void *argument)
+/* A change of a locked account, in its transaction. */
+struct admin_change {
+    const struct account_admin_change *wanted;
+    const struct audit_actor *actor;
+    const struct account_row *row; /* before the change */
+};
+
+static enum iw_error plan_change(struct domain *domain, const struct admin_change *change)
 {
-    struct admin_work *work = argument;
-    const char *name = work->change->name;
-    enum iw_error error = missing(store->context, accounts_get(store, work->id, work->account), "account");
+    const struct account_admin_change *wanted = change->wanted;
+    const struct account_row *row = change->row;
+    int64_t own = row->is_overridden ? row->requests_per_minute : 0;
+    if (wanted->plan == NULL && wanted->requests_per_minute == account_admin_keep)
+        return IW_OK;
+    if (wanted->requests_per_minute != account_admin_keep)
+        own = wanted->requests_per_minute;
+    const char *plan = wanted->plan != NULL ? wanted->plan : row->plan;
+    enum iw_error error = accounts_plan_set(&domain->store, row->id, plan, own);
+    return error == IW_OK ? audit_add(domain, change->actor, "planChanged", "plan", plan, "requestsPerMinute",
+                                      arena_printf(domain->context->arena, "%lld", (long long)own), NULL)
+                          : error;
+}
+
+static enum iw_error status_change(struct domain *domain, const struct admin_change *change)
+{
+    const struct account_row *row = change->row;
+    if (change->wanted->status == account_admin_keep || change->wanted->status == (int)row->status)
+        return IW_OK;
+    bool is_suspended = change->wanted->status == ACCOUNT_SUSPENDED;
+    enum iw_error error = is_suspended
+                              ? accounts_suspend(&domain->store, row->id)
+                              : accounts_resume(&domain->store, row->id,
+                                                clock_now_ms() + domain->config->orders_pending_s * 1000);
+    return error == IW_OK
+               ? audit_add(domain, change->actor, is_suspended ? "accountSuspended" : "accountResumed", NULL)
+               : error;
+}
+
+static enum iw_error quotas_change(struct domain *domain, const struct admin_change *change)
+{
+    enum iw_error error = IW_OK;
+    for (int i = 0; error == IW_OK && i < QUOTA_COUNT; i++) {
+        int64_t limit = change->wanted->quotas.of[i];
+        if (limit == account_admin_keep || limit == change->row->quotas.of[i])
+            continue;
+        error = quotas_limit_set(&domain->store, change->row->id, (enum quota)i, limit);
+        const char *text =
+            limit == quota_of_plan ? "plan" : arena_printf(domain->context->arena, "%lld", (long long)limit);
+        if (error == IW_OK)
+            error = audit_add(domain, change->actor, "quotaChanged", "name", quota_name((enum quota)i),
+                              "limit", text, NULL);
+    }
+    return error;
+}
+
+static enum iw_error change_write(struct domain *domain, int64_t id, const struct admin_change *change,
+                                  struct account_row *account)
+{
+    const char *name = change->wanted->name;
+    enum iw_error error = account_admin_find(domain, id, account);
     if (error == IW_OK && name != NULL)
-        error = name_taken(store->context, accounts_rename(store, work->id, name));
+        error = name_taken(domain->context, accounts_rename(&domain->store, id, name));
     if (error == IW_OK && name != NULL)
-        error = audit_add(store, &work->actor, "accountRenamed", "name", name, NULL);
+        error = audit_add(domain, change->actor, "accountRenamed", "name", name, NULL);
     if (error == IW_OK)
-        error = plan_change(store, work);
+        error = plan_change(domain, change);
     if (error == IW_OK)
-        error = status_change(store, work);
+        error = status_change(domain, change);
     if (error == IW_OK)
-        error = quotas_change(store, work);
-    return error == IW_OK ? accounts_get(store, work->id, work->account) : error;
+        error = quotas_change(domain, change);
+    return error == IW_OK ? accounts_get(&domain->store, id, account) : error;
 }
 
 enum iw_error account_admin_change(struct domain *domain, int64_t id,
-                                   const struct account_admin_change *change, const struct audit_actor *actor,
+                                   const struct account_admin_change *wanted, const struct audit_actor *actor,
                                    struct account_row *account)
 {
-    struct admin_work work = {domain, id, change, *actor, account};
-    work.actor.account_id = id;
-    return db_transaction(&domain->store, change_run, &work);
+    enum iw_error error;
+    struct audit_actor of_account = *actor;
+    of_account.account_id = id;
+    const struct admin_change change = {wanted, &of_account, account};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = change_write(domain, id, &change, account);
+    }
+    return error;
 }
 
 enum iw_error account_admin_audit(struct domain *domain, const struct audit_page *page,
@@ -181,10 +181,9 @@ enum iw_error account_admin_reset(struct domain *domain, const struct user *user
                               .recipient = user->email,
                               .values = {*link},
                               .is_known = true};
-    error = mail_queue(domain, &domain->store, &mail);
+    error = mail_queue(domain, &mail);
     if (mail_is_on(domain->config))
         *link = NULL;
-    return error == IW_OK
-               ? audit_add(&domain->store, &of_account, "resetLinkMade", "email", user->email, NULL)
-               : error;
+    return error == IW_OK ? audit_add(domain, &of_account, "resetLinkMade", "email", user->email, NULL)
+                          : error;
 }

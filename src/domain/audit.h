@@ -29,7 +29,7 @@ struct audit_actor {
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place);
 
 /* True when the user signed in from this network before. */
-enum iw_error audit_place_known(const struct store *store, int64_t user_id, const struct audit_place *place,
+enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, const struct audit_place *place,
                                 bool *is_known) IW_MUST_USE;
 
 /* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED: too many in a day. */
@@ -41,7 +41,7 @@ enum iw_error audit_change_note(struct domain *domain, const struct user *user,
                                 const char *id) IW_MUST_USE;
 
 /* Adds an event; pairs of detail name and value follow, closed by NULL. */
-enum iw_error audit_add(const struct store *store, const struct audit_actor *actor, const char *event,
+enum iw_error audit_add(const struct domain *domain, const struct audit_actor *actor, const char *event,
                         ...) IW_MUST_USE __attribute__((sentinel));
 
 #endif

@@ -22,7 +22,7 @@ enum iw_error job_retry_request(struct domain *domain, int64_t id, const struct 
                             "No failed job of an order in progress has this id.");
     if (error == IW_OK)
         error = jobs_retry_request(&domain->store, id, clock_now_ms());
-    return error == IW_OK ? audit_add(&domain->store, actor, "jobRetried", "jobId",
+    return error == IW_OK ? audit_add(domain, actor, "jobRetried", "jobId",
                                       arena_printf(domain->context->arena, "%" PRId64, id), NULL)
                           : error;
 }

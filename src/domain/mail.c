@@ -44,34 +44,34 @@ static const struct {
 };
 
 /* Takes one mail of the recipient's budget.  *is_left: there was one. */
-static enum iw_error budget_take(const struct store *store, const struct mail *mail, bool *is_left)
+static enum iw_error budget_take(const struct domain *domain, const struct mail *mail, bool *is_left)
 {
     unsigned wait_s = 0;
-    const char *name = arena_printf(store->context->arena, "mail:%s:%s%s", kinds[mail->kind].name,
+    const char *name = arena_printf(domain->context->arena, "mail:%s:%s%s", kinds[mail->kind].name,
                                     mail->is_known ? "known:" : "", mail->recipient);
-    enum iw_error error = throttle_spend(store, name, kinds[mail->kind].day_max, day_s, &wait_s);
+    enum iw_error error = throttle_spend(domain, name, kinds[mail->kind].day_max, day_s, &wait_s);
     *is_left = wait_s == 0;
     if (error != IW_OK || *is_left)
         return error;
-    log_event(LOG_INFO, store->context, "mail_dropped", LOG_TEXT("kind", kinds[mail->kind].name),
+    log_event(LOG_INFO, domain->context, "mail_dropped", LOG_TEXT("kind", kinds[mail->kind].name),
               LOG_TEXT("reason", "recipient_limit"));
     if (mail->kind != MAIL_INVITATION)
         return IW_OK;
-    store->context->retry_after_s = wait_s;
-    store->context->reason = "mails_recipient";
-    return context_fail(store->context, IW_USAGE_LIMIT_EXCEEDED,
+    domain->context->retry_after_s = wait_s;
+    domain->context->reason = "mails_recipient";
+    return context_fail(domain->context, IW_USAGE_LIMIT_EXCEEDED,
                         "This address got %lld invitations today; try again in %u s.",
                         (long long)kinds[mail->kind].day_max, wait_s);
 }
 
-enum iw_error mail_queue(const struct domain *domain, const struct store *store, const struct mail *mail)
+enum iw_error mail_queue(const struct domain *domain, const struct mail *mail)
 {
     const char *subject, *text;
-    struct arena *arena = store->context->arena;
+    struct arena *arena = domain->context->arena;
     bool is_left = false;
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = budget_take(store, mail, &is_left);
+    enum iw_error error = budget_take(domain, mail, &is_left);
     if (error != IW_OK || !is_left)
         return error;
     mail_text(arena, mail, &subject, &text);
@@ -80,7 +80,7 @@ enum iw_error mail_queue(const struct domain *domain, const struct store *store,
     size_t size = strnlen(plain, plain_bytes_max);
     uint8_t *sealed = arena_alloc(arena, size + crypto_seal_bytes);
     crypto_seal(domain->secret_box->key, about_of(arena, mail->recipient), plain, size, sealed);
-    return mails_insert(store, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
+    return mails_insert(&domain->store, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
 }
 
 enum iw_error mail_is_due(const struct domain *domain, bool *is_due)

@@ -38,8 +38,7 @@ bool mail_is_on(const struct config *config);
  * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets so many
  * mails of a kind in a day; further ones are dropped, and an invitation is USAGE_LIMIT_EXCEEDED.
  */
-enum iw_error mail_queue(const struct domain *domain, const struct store *store,
-                         const struct mail *mail) IW_MUST_USE;
+enum iw_error mail_queue(const struct domain *domain, const struct mail *mail) IW_MUST_USE;
 
 /* A queued mail, leased for a while. */
 struct mail_lease {

@@ -7,6 +7,7 @@
 #include "service/password.h"
 #include "store/invitations.h"
 #include "store/sessions.h"
+#include "store/transaction.h"
 #include "store/users.h"
 
 enum { hour_s = 60 * 60, day_s = 24 * hour_s };
@@ -23,13 +24,6 @@ enum iw_error member_list(struct domain *domain, int64_t account_id, struct memb
 
 /* ---- invitations ---- */
 
-struct invite_work {
-    const struct domain *domain;
-    const struct member_invitation *invitation;
-    int64_t id;
-    const char *link;
-};
-
 static enum iw_error invitations_refuse(struct context *context, unsigned wait_s, const char *sentence)
 {
     context->retry_after_s = wait_s;
@@ -38,62 +32,62 @@ static enum iw_error invitations_refuse(struct context *context, unsigned wait_s
 }
 
 /* What an account may send.  The operator's users have no limit. */
-static enum iw_error invitations_check(const struct store *store, const struct invite_work *work)
+static enum iw_error invitations_check(struct domain *domain, const struct member_invitation *given)
 {
-    int64_t open = 0, most = work->domain->config->console_invitations_max;
+    int64_t open = 0, most = domain->config->console_invitations_max;
     unsigned wait_s = 0;
-    const struct member_invitation *given = work->invitation;
-    struct arena *arena = store->context->arena;
-    enum iw_error error = invitations_count(store, given->account_id, given->email, clock_now_ms(), &open);
+    struct arena *arena = domain->context->arena;
+    enum iw_error error =
+        invitations_count(&domain->store, given->account_id, given->email, clock_now_ms(), &open);
     if (error != IW_OK || given->is_unlimited)
         return error;
     if (open >= most)
-        return invitations_refuse(store->context, hour_s,
+        return invitations_refuse(domain->context, hour_s,
                                   arena_printf(arena,
                                                "The account has %lld open invitations, as many as it may; "
                                                "delete one that is not needed.",
                                                (long long)open));
-    error = throttle_spend(store, arena_printf(arena, "invitations:%lld", (long long)given->account_id), most,
-                           day_s, &wait_s);
+    error = throttle_spend(domain, arena_printf(arena, "invitations:%lld", (long long)given->account_id),
+                           most, day_s, &wait_s);
     if (error == IW_OK && wait_s > 0)
-        return invitations_refuse(store->context, wait_s,
+        return invitations_refuse(domain->context, wait_s,
                                   arena_printf(arena,
                                                "The account sent %lld invitations today; try again in %u s.",
                                                (long long)most, wait_s));
-    if (error == IW_OK && mail_is_on(work->domain->config))
+    if (error == IW_OK && mail_is_on(domain->config))
         error = throttle_spend(
-            store, arena_printf(arena, "invitation:%lld:%s", (long long)given->account_id, given->email), 1,
+            domain, arena_printf(arena, "invitation:%lld:%s", (long long)given->account_id, given->email), 1,
             hour_s, &wait_s);
     if (error == IW_OK && wait_s > 0)
         return invitations_refuse(
-            store->context, wait_s,
+            domain->context, wait_s,
             arena_printf(arena, "This address was invited a moment ago; try again in %u s.", wait_s));
     return error;
 }
 
-static enum iw_error invite_run(const struct store *store, void *argument)
+/* Writes the invitation and its mail. */
+static enum iw_error invite_write(struct domain *domain, const struct member_invitation *given, int64_t *id,
+                                  const char **link)
 {
     uint8_t digest[32];
-    struct invite_work *work = argument;
-    const struct member_invitation *given = work->invitation;
-    struct arena *arena = store->context->arena;
     int64_t now_ms = clock_now_ms();
     const struct invitation row = {.account_id = given->account_id,
                                    .email = given->email,
                                    .role = given->role,
                                    .created_ms = now_ms,
-                                   .expires_ms = now_ms + work->domain->config->console_invitation_s * 1000};
-    work->link = token_link(arena, work->domain->config, "invitation", token_new(arena, digest));
+                                   .expires_ms = now_ms + domain->config->console_invitation_s * 1000};
+    struct arena *arena = domain->context->arena;
+    *link = token_link(arena, domain->config, "invitation", token_new(arena, digest));
     const struct mail mail = {.kind = MAIL_INVITATION,
                               .language = given->language,
                               .recipient = given->email,
-                              .values = {work->link, given->account_name}};
-    enum iw_error error = invitations_check(store, work);
+                              .values = {*link, given->account_name}};
+    enum iw_error error = invitations_check(domain, given);
     if (error == IW_OK)
-        error = invitations_insert(store, &row, digest, &work->id);
+        error = invitations_insert(&domain->store, &row, digest, id);
     if (error == IW_OK)
-        error = mail_queue(work->domain, store, &mail);
-    return error == IW_OK ? audit_add(store, given->actor, "memberInvited", "email", given->email, "role",
+        error = mail_queue(domain, &mail);
+    return error == IW_OK ? audit_add(domain, given->actor, "memberInvited", "email", given->email, "role",
                                       user_role_name(given->role), NULL)
                           : error;
 }
@@ -102,7 +96,8 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
                             const char **link)
 {
     struct user known = {.id = 0};
-    struct invite_work work = {.domain = domain, .invitation = invitation};
+    *id = 0;
+    *link = NULL;
     enum iw_error error = users_find_by_email(&domain->store, invitation->email, &known);
     if (error == IW_OK && known.account.id == invitation->account_id) {
         context_detail(domain->context, "email", "is a member of the account already");
@@ -111,9 +106,11 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    error = db_transaction(&domain->store, invite_run, &work);
-    *id = work.id;
-    *link = mail_is_on(domain->config) ? NULL : work.link;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = invite_write(domain, invitation, id, link);
+    }
+    if (mail_is_on(domain->config))
+        *link = NULL;
     return error;
 }
 
@@ -126,68 +123,55 @@ enum iw_error member_uninvite(struct domain *domain, const struct session *sessi
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
                             "Your account has no invitation with this id.");
-    return error == IW_OK ? audit_add(&domain->store, &actor, "invitationDeleted", NULL) : error;
-}
-
-static enum iw_error invitation_find(const struct store *store, const char *token,
-                                     struct invitation *invitation)
-{
-    uint8_t digest[32];
-    token_digest(token, digest);
-    enum iw_error error = invitations_find(store, digest, clock_now_ms(), invitation);
-    return error == IW_NOT_FOUND ? context_fail(store->context, IW_TOKEN_INVALID, NULL) : error;
+    return error == IW_OK ? audit_add(domain, &actor, "invitationDeleted", NULL) : error;
 }
 
 enum iw_error member_inspect(struct domain *domain, const char *token, struct invitation *invitation)
 {
-    return invitation_find(&domain->store, token, invitation);
+    uint8_t digest[32];
+    token_digest(token, digest);
+    enum iw_error error = invitations_find(&domain->store, digest, clock_now_ms(), invitation);
+    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_TOKEN_INVALID, NULL) : error;
 }
 
-struct accept_work {
-    const struct domain *domain;
-    const char *token;
-    const struct audit_place *place;
-    struct user *user; /* name and password are set; gets the rest */
-};
-
 /* A user of this address that was never verified: the owner of the address has the invitation. */
-static enum iw_error stranger_remove(const struct store *store, const struct accept_work *work)
+static enum iw_error stranger_remove(struct domain *domain, const char *email)
 {
     struct user stranger;
-    enum iw_error error = users_find_by_email(store, work->user->email, &stranger);
+    enum iw_error error = users_find_by_email(&domain->store, email, &stranger);
     if (error == IW_OK)
-        return user_unverified_remove(work->domain, store, stranger.id);
-    context_clear(store->context);
+        return user_unverified_remove(domain, stranger.id);
+    context_clear(domain->context);
     return error == IW_NOT_FOUND ? IW_OK : error;
 }
 
-static enum iw_error accept_run(const struct store *store, void *argument)
+/* Uses up the invitation and writes the user, whose name and password are set; sets the rest. */
+static enum iw_error accept_write(struct domain *domain, const char *token, const struct audit_place *place,
+                                  struct user *user)
 {
-    struct accept_work *work = argument;
-    struct user *user = work->user;
     struct invitation invitation;
     int64_t count = 0, now_ms = clock_now_ms();
-    enum iw_error error = invitation_find(store, work->token, &invitation);
+    enum iw_error error = member_inspect(domain, token, &invitation);
     if (error == IW_OK)
-        error = invitations_delete(store, invitation.account_id, invitation.id, &count);
+        error = invitations_delete(&domain->store, invitation.account_id, invitation.id, &count);
     if (error == IW_OK && count == 0)
-        return context_fail(store->context, IW_TOKEN_INVALID, NULL);
+        return context_fail(domain->context, IW_TOKEN_INVALID, NULL);
     if (error != IW_OK)
         return error;
     user->account.id = invitation.account_id;
     user->email = invitation.email;
     user->role = invitation.role;
     user->email_verified_ms = now_ms;
-    error = stranger_remove(store, work);
+    error = stranger_remove(domain, user->email);
     if (error == IW_OK)
-        error = users_insert(store, user, now_ms, &user->id);
+        error = users_insert(&domain->store, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
-        context_clear(store->context);
-        return context_fail(store->context, IW_VALIDATION_FAILED,
+        context_clear(domain->context);
+        return context_fail(domain->context, IW_VALIDATION_FAILED,
                             "%s has a user in another account; a user belongs to one account.", user->email);
     }
-    const struct audit_actor actor = audit_actor_of(user, work->place);
-    return error == IW_OK ? audit_add(store, &actor, "invitationAccepted", "email", user->email, NULL)
+    const struct audit_actor actor = audit_actor_of(user, place);
+    return error == IW_OK ? audit_add(domain, &actor, "invitationAccepted", "email", user->email, NULL)
                           : error;
 }
 
@@ -196,119 +180,99 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
 {
     struct invitation invitation;
     *user = (struct user){.name = entry->name};
-    struct accept_work work = {domain, token, place, user};
     enum iw_error error = member_inspect(domain, token, &invitation);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
-    if (error == IW_OK)
-        error = db_transaction(&domain->store, accept_run, &work);
+    if (error != IW_OK)
+        return error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = accept_write(domain, token, place, user);
+    }
     return error == IW_OK ? users_find(&domain->store, user->id, user) : error;
 }
 
 /* ---- members ---- */
 
-struct member_work {
-    int64_t account_id;
-    int64_t user_id;
-    int role; /* -1: removed */
-    struct audit_actor actor;
-    bool are_keys_revoked; /* of a removed one */
-};
-
-/* LAST_OWNER when the change takes the last owner's role.  The owners' rows stay locked. */
-static enum iw_error owner_check(const struct store *store, const struct member_work *work,
-                                 const struct user *user)
+/*
+ * Locks a member of the account, and the rows of its owners.  RESOURCE_NOT_FOUND.  LAST_OWNER when the change
+ * takes the last owner's role.
+ */
+static enum iw_error member_lock(struct domain *domain, int64_t account_id, int64_t user_id, bool stays_owner,
+                                 struct user *user)
 {
     int64_t owners = 0;
-    enum iw_error error = users_owners_lock(store, work->account_id, &owners);
-    bool is_owner = user->role == USER_OWNER && !user->is_disabled;
-    if (error == IW_OK && is_owner && work->role != USER_OWNER && owners <= 1)
-        return context_fail(store->context, IW_LAST_OWNER, NULL);
-    return error;
-}
-
-static enum iw_error member_delete(const struct store *store, const struct member_work *work,
-                                   const struct user *user)
-{
-    int64_t keys = 0;
-    enum iw_error error = users_delete(store, user->id);
-    if (error == IW_OK && work->are_keys_revoked)
-        error = keys_revoke_of_user(store, work->account_id, user->id, clock_now_ms(), &keys);
-    const char *count = arena_printf(store->context->arena, "%lld", (long long)keys);
-    return error == IW_OK ? audit_add(store, &work->actor, "memberRemoved", "email", user->email,
-                                      "revokedKeys", count, NULL)
-                          : error;
-}
-
-static enum iw_error member_run(const struct store *store, void *argument)
-{
-    const struct member_work *work = argument;
-    struct user user;
-    enum iw_error error = users_lock(store, work->user_id, &user);
-    if (error == IW_NOT_FOUND || (error == IW_OK && user.account.id != work->account_id)) {
-        context_clear(store->context);
-        return context_fail(store->context, IW_RESOURCE_NOT_FOUND,
+    enum iw_error error = users_lock(&domain->store, user_id, user);
+    if (error == IW_NOT_FOUND || (error == IW_OK && user->account.id != account_id)) {
+        context_clear(domain->context);
+        return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
                             "Your account has no member with this id.");
     }
     if (error == IW_OK)
-        error = owner_check(store, work, &user);
-    if (error != IW_OK)
-        return error;
-    if (work->role < 0)
-        return member_delete(store, work, &user);
-    error = users_role_set(store, user.id, (enum user_role)work->role);
-    return error == IW_OK ? audit_add(store, &work->actor, "roleChanged", "email", user.email, "role",
-                                      user_role_name((enum user_role)work->role), NULL)
-                          : error;
+        error = users_owners_lock(&domain->store, account_id, &owners);
+    bool is_owner = error == IW_OK && user->role == USER_OWNER && !user->is_disabled;
+    return is_owner && !stays_owner && owners <= 1 ? context_fail(domain->context, IW_LAST_OWNER, NULL)
+                                                   : error;
 }
 
 enum iw_error member_role_set(struct domain *domain, const struct session *session, int64_t user_id,
                               enum user_role role, const struct audit_place *place)
 {
-    struct member_work work = {session->account.id, user_id, (int)role, audit_actor_of(&session->user, place),
-                               false};
-    return db_transaction(&domain->store, member_run, &work);
+    enum iw_error error;
+    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct user user;
+        error = member_lock(domain, session->account.id, user_id, role == USER_OWNER, &user);
+        if (error == IW_OK)
+            error = users_role_set(&domain->store, user_id, role);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "roleChanged", "email", user.email, "role",
+                              user_role_name(role), NULL);
+    }
+    return error;
 }
 
 enum iw_error member_remove(struct domain *domain, const struct session *session, int64_t user_id,
                             bool are_keys_revoked, const struct audit_place *place)
 {
-    struct member_work work = {session->account.id, user_id, -1, audit_actor_of(&session->user, place),
-                               are_keys_revoked};
-    return db_transaction(&domain->store, member_run, &work);
-}
-
-/* The argument of flags_run. */
-struct flags_work {
-    int64_t user_id;
-    const struct member_flags *flags;
-    struct audit_actor actor;
-};
-
-static enum iw_error flags_run(const struct store *store, void *argument)
-{
-    const struct flags_work *work = argument;
-    struct user user;
-    enum iw_error error = users_lock(store, work->user_id, &user);
-    bool is_admin = work->flags->is_admin >= 0 ? work->flags->is_admin != 0 : user.is_admin;
-    bool is_disabled = work->flags->is_disabled >= 0 ? work->flags->is_disabled != 0 : user.is_disabled;
-    if (error == IW_OK)
-        error = users_flags_set(store, user.id, is_admin, is_disabled);
-    if (error == IW_OK && is_disabled)
-        error = sessions_end_others(store, user.id, 0);
-    if (error == IW_OK && is_admin != user.is_admin)
-        error = audit_add(store, &work->actor, is_admin ? "adminGranted" : "adminRevoked", "email",
-                          user.email, NULL);
-    if (error == IW_OK && is_disabled != user.is_disabled)
-        error = audit_add(store, &work->actor, is_disabled ? "userDisabled" : "userEnabled", "email",
-                          user.email, NULL);
+    enum iw_error error;
+    int64_t account_id = session->account.id;
+    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct user user;
+        int64_t keys = 0;
+        error = member_lock(domain, account_id, user_id, false, &user);
+        if (error == IW_OK)
+            error = users_delete(&domain->store, user_id);
+        if (error == IW_OK && are_keys_revoked)
+            error = keys_revoke_of_user(&domain->store, account_id, user_id, clock_now_ms(), &keys);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "memberRemoved", "email", user.email, "revokedKeys",
+                              arena_printf(domain->context->arena, "%lld", (long long)keys), NULL);
+    }
     return error;
 }
 
 enum iw_error member_flags_set(struct domain *domain, const struct user *user,
                                const struct member_flags *flags, const struct audit_actor *actor)
 {
-    struct flags_work work = {user->id, flags, *actor};
-    work.actor.account_id = user->account.id;
-    return db_transaction(&domain->store, flags_run, &work);
+    enum iw_error error;
+    struct audit_actor of_account = *actor;
+    of_account.account_id = user->account.id;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct user now;
+        error = users_lock(&domain->store, user->id, &now);
+        bool is_admin = flags->is_admin >= 0 ? flags->is_admin != 0 : now.is_admin;
+        bool is_disabled = flags->is_disabled >= 0 ? flags->is_disabled != 0 : now.is_disabled;
+        if (error == IW_OK)
+            error = users_flags_set(&domain->store, now.id, is_admin, is_disabled);
+        if (error == IW_OK && is_disabled)
+            error = sessions_end_others(&domain->store, now.id, 0);
+        if (error == IW_OK && is_admin != now.is_admin)
+            error = audit_add(domain, &of_account, is_admin ? "adminGranted" : "adminRevoked", "email",
+                              now.email, NULL);
+        if (error == IW_OK && is_disabled != now.is_disabled)
+            error = audit_add(domain, &of_account, is_disabled ? "userDisabled" : "userEnabled", "email",
+                              now.email, NULL);
+    }
+    return error;
 }

@@ -13,6 +13,7 @@
 #include "service/totp.h"
 #include "service/typed.h"
 #include "store/tokens.h"
+#include "store/transaction.h"
 #include "store/users.h"
 
 enum { code_bytes = 10, group_letters = 4, code_letters = 16 };
@@ -44,21 +45,6 @@ static const char *label_of(struct arena *arena, const char *text)
     return label.data;
 }
 
-/* The argument of make_run. */
-struct make_work {
-    int64_t user_id;
-    struct audit_actor actor;
-    const uint8_t *sealed;
-    size_t size;
-};
-
-static enum iw_error make_run(const struct store *store, void *argument)
-{
-    const struct make_work *work = argument;
-    enum iw_error error = users_totp_set(store, work->user_id, work->sealed, work->size);
-    return error == IW_OK ? audit_add(store, &work->actor, "secondFactorMade", NULL) : error;
-}
-
 enum iw_error second_factor_make(struct domain *domain, const struct user *user,
                                  const struct audit_place *place, struct second_factor *factor)
 {
@@ -73,8 +59,16 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     factor->url = arena_printf(arena, "otpauth://totp/imgward:%s?secret=%s&issuer=imgward",
                                label_of(arena, user->email), factor->secret);
     crypto_wipe(secret, sizeof secret);
-    struct make_work work = {user->id, audit_actor_of(user, place), sealed, sizeof sealed};
-    return verified_transaction(domain, user, "totp_make", make_run, &work);
+    enum iw_error error;
+    const struct audit_actor actor = audit_actor_of(user, place);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, "totp_make");
+        if (error == IW_OK)
+            error = users_totp_set(&domain->store, user->id, sealed, sizeof sealed);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "secondFactorMade", NULL);
+    }
+    return error;
 }
 
 /* A code as it was typed, without the blanks and dashes between its groups. */
@@ -130,113 +124,96 @@ static const char *code_new(struct arena *arena, uint8_t digest[32])
     return code.data;
 }
 
-/* The argument of codes_run. */
-struct codes_work {
-    const struct user *user;
-    struct audit_actor actor;
-    const char *event;
-    const char **codes;
-};
-
-static enum iw_error codes_run(const struct store *store, void *argument)
+/* Writes new recovery codes and an event about them. */
+static enum iw_error codes_write(struct domain *domain, const struct user *user,
+                                 const struct audit_place *place, const char *event,
+                                 const char *codes[second_factor_codes])
 {
-    const struct codes_work *work = argument;
     uint8_t digests[second_factor_codes][32];
-    enum iw_error error = IW_OK;
+    const struct audit_actor actor = audit_actor_of(user, place);
     for (int i = 0; i < second_factor_codes; i++)
-        work->codes[i] = code_new(store->context->arena, digests[i]);
-    error = tokens_codes_set(store, work->user->id, (const uint8_t(*)[32])digests, second_factor_codes);
-    return error == IW_OK ? audit_add(store, &work->actor, work->event, NULL) : error;
-}
-
-/* The argument of enable_run. */
-struct enable_work {
-    struct codes_work codes;
-    const struct domain *domain;
-    const struct audit_place *place;
-    int64_t step;
-    struct session_new *fresh;
-};
-
-/* The step's code cannot sign in any more. */
-static enum iw_error enable_run(const struct store *store, void *argument)
-{
-    struct enable_work *work = argument;
-    const struct user *user = work->codes.user;
-    enum iw_error error = users_totp_step(store, user->id, work->step);
-    if (error == IW_OK || error == IW_NOT_FOUND)
-        error = users_totp_enable(store, user->id, clock_now_ms());
-    if (error == IW_OK)
-        error = session_renew(work->domain, store, user, work->place, work->fresh);
-    return error == IW_OK ? codes_run(store, &work->codes) : error;
+        codes[i] = code_new(domain->context->arena, digests[i]);
+    enum iw_error error =
+        tokens_codes_set(&domain->store, user->id, (const uint8_t(*)[32])digests, second_factor_codes);
+    return error == IW_OK ? audit_add(domain, &actor, event, NULL) : error;
 }
 
 enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
                                    const struct audit_place *place, const char *codes[second_factor_codes],
                                    struct session_new *fresh)
 {
-    struct enable_work work = {
-        {user, audit_actor_of(user, place), "secondFactorEnabled", codes}, domain, place, .fresh = fresh};
-    if (!code_is_shown(domain, user, code, &work.step) || user->totp_enabled_ms != 0) {
+    int64_t step = 0;
+    enum iw_error error;
+    if (!code_is_shown(domain, user, code, &step) || user->totp_enabled_ms != 0) {
         context_detail(domain->context, "code", "is not the code that the authenticator shows now");
         return context_validated(domain->context);
     }
-    return verified_transaction(domain, user, "totp_enable", enable_run, &work);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, "totp_enable");
+        /* The step's code cannot sign in any more.  NOT_FOUND: it was used before. */
+        if (error == IW_OK)
+            error = users_totp_step(&domain->store, user->id, step);
+        if (error == IW_OK || error == IW_NOT_FOUND)
+            error = users_totp_enable(&domain->store, user->id, clock_now_ms());
+        if (error == IW_OK)
+            error = session_renew(domain, user, place, fresh);
+        if (error == IW_OK)
+            error = codes_write(domain, user, place, "secondFactorEnabled", codes);
+    }
+    return error;
 }
 
 enum iw_error second_factor_codes_new(struct domain *domain, const struct user *user,
                                       const struct audit_place *place, const char *codes[second_factor_codes])
 {
-    struct codes_work work = {user, audit_actor_of(user, place), "recoveryCodesMade", codes};
-    if (user->totp_enabled_ms != 0)
-        return verified_transaction(domain, user, "recovery_codes", codes_run, &work);
-    return context_fail(domain->context, IW_VALIDATION_FAILED,
-                        "The second factor is off; recovery codes come with it.");
-}
-
-/* The argument of disable_run. */
-struct disable_work {
-    const struct user *user;
-    const struct audit_actor *actor;
-};
-
-static enum iw_error disable_run(const struct store *store, void *argument)
-{
-    const struct disable_work *work = argument;
-    enum iw_error error = users_totp_set(store, work->user->id, NULL, 0);
-    if (error == IW_OK)
-        error = tokens_codes_set(store, work->user->id, NULL, 0);
-    return error == IW_OK
-               ? audit_add(store, work->actor, "secondFactorDisabled", "email", work->user->email, NULL)
-               : error;
+    enum iw_error error;
+    if (user->totp_enabled_ms == 0)
+        return context_fail(domain->context, IW_VALIDATION_FAILED,
+                            "The second factor is off; recovery codes come with it.");
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, "recovery_codes");
+        if (error == IW_OK)
+            error = codes_write(domain, user, place, "recoveryCodesMade", codes);
+    }
+    return error;
 }
 
 enum iw_error second_factor_disable(struct domain *domain, const struct user *user,
                                     const struct audit_actor *actor)
 {
-    struct disable_work work = {user, actor};
-    return verified_transaction(domain, user, "totp_disable", disable_run, &work);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, "totp_disable");
+        if (error == IW_OK)
+            error = users_totp_set(&domain->store, user->id, NULL, 0);
+        if (error == IW_OK)
+            error = tokens_codes_set(&domain->store, user->id, NULL, 0);
+        if (error == IW_OK)
+            error = audit_add(domain, actor, "secondFactorDisabled", "email", user->email, NULL);
+    }
+    return error;
 }
 
-static enum iw_error recovery_take(const struct store *store, const struct user *user, const char *code,
+static enum iw_error recovery_take(const struct domain *domain, const struct user *user, const char *code,
                                    const struct audit_place *place)
 {
     uint8_t digest[32];
     const struct audit_actor actor = audit_actor_of(user, place);
-    const char *clean = code_clean(store->context->arena, code);
+    const char *clean = code_clean(domain->context->arena, code);
     if (clean == NULL)
         return IW_NOT_FOUND;
     crypto_sha256(clean, code_letters, digest);
-    enum iw_error error = tokens_code_take(store, user->id, digest);
-    return error == IW_OK ? audit_add(store, &actor, "recoveryCodeUsed", NULL) : error;
+    enum iw_error error = tokens_code_take(&domain->store, user->id, digest);
+    return error == IW_OK ? audit_add(domain, &actor, "recoveryCodeUsed", NULL) : error;
 }
 
-enum iw_error second_factor_take(const struct domain *domain, const struct store *store,
-                                 const struct user *user, const char *code, const struct audit_place *place)
+enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
+                                 const struct audit_place *place)
 {
     int64_t step = 0;
     /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
-    enum iw_error error = code_is_shown(domain, user, code, &step) ? users_totp_step(store, user->id, step)
-                                                                   : recovery_take(store, user, code, place);
-    return error == IW_NOT_FOUND ? context_fail(store->context, IW_SIGN_IN_FAILED, NULL) : error;
+    enum iw_error error = code_is_shown(domain, user, code, &step)
+                              ? users_totp_step(&domain->store, user->id, step)
+                              : recovery_take(domain, user, code, place);
+    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

@@ -36,8 +36,7 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
                                       const char *codes[second_factor_codes]) IW_MUST_USE;
 
 /* Takes a code, or a recovery code, in the caller's transaction.  SIGN_IN_FAILED: it is wrong or was used. */
-enum iw_error second_factor_take(const struct domain *domain, const struct store *store,
-                                 const struct user *user, const char *code,
+enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
                                  const struct audit_place *place) IW_MUST_USE;
 
 #endif

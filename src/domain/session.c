@@ -49,29 +49,29 @@ static const char *count_name(struct arena *arena, int64_t user_id)
     return arena_printf(arena, "sign-ins:%lld", (long long)user_id);
 }
 
-enum iw_error session_admit(const struct store *store, int64_t user_id)
+enum iw_error session_admit(const struct domain *domain, int64_t user_id)
 {
     unsigned wait_s = 0;
     enum iw_error error =
-        throttle_spend(store, count_name(store->context->arena, user_id), sign_ins_day_max, day_s, &wait_s);
+        throttle_spend(domain, count_name(domain->context->arena, user_id), sign_ins_day_max, day_s, &wait_s);
     if (error != IW_OK || wait_s == 0)
         return error;
-    store->context->retry_after_s = wait_s;
-    store->context->reason = "sign_ins";
-    return context_fail(store->context, IW_SIGN_IN_LIMITED,
+    domain->context->retry_after_s = wait_s;
+    domain->context->reason = "sign_ins";
+    return context_fail(domain->context, IW_SIGN_IN_LIMITED,
                         "You signed in %d times today; try again in %u s.", sign_ins_day_max, wait_s);
 }
 
-enum iw_error session_admit_clear(const struct store *store, int64_t user_id)
+enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id)
 {
-    return throttle_refund(store, count_name(store->context->arena, user_id));
+    return throttle_refund(domain, count_name(domain->context->arena, user_id));
 }
 
-enum iw_error session_open(const struct domain *domain, const struct store *store, const struct user *user,
+enum iw_error session_open(const struct domain *domain, const struct user *user,
                            const struct audit_place *place, struct session_new *fresh)
 {
     uint8_t digest[32];
-    struct arena *arena = store->context->arena;
+    struct arena *arena = domain->context->arena;
     int64_t now_ms = clock_now_ms();
     fresh->token = token_new(arena, digest);
     const struct user_session row = {.user_id = user->id,
@@ -79,9 +79,9 @@ enum iw_error session_open(const struct domain *domain, const struct store *stor
                                      .user_agent = user_agent_clean(arena, place->user_agent),
                                      .created_ms = now_ms,
                                      .expires_ms = now_ms + domain->config->console_session_s * 1000};
-    enum iw_error error = sessions_insert(store, &row, digest);
+    enum iw_error error = sessions_insert(&domain->store, &row, digest);
     if (error == IW_OK)
-        error = sessions_trim(store, user->id, sessions_max);
+        error = sessions_trim(&domain->store, user->id, sessions_max);
     if (error != IW_OK)
         return error;
     fresh->session = (struct session){.user = *user};
@@ -89,11 +89,11 @@ enum iw_error session_open(const struct domain *domain, const struct store *stor
     return IW_OK;
 }
 
-enum iw_error session_renew(const struct domain *domain, const struct store *store, const struct user *user,
+enum iw_error session_renew(const struct domain *domain, const struct user *user,
                             const struct audit_place *place, struct session_new *fresh)
 {
-    enum iw_error error = sessions_end_others(store, user->id, 0);
-    return error == IW_OK ? session_open(domain, store, user, place, fresh) : error;
+    enum iw_error error = sessions_end_others(&domain->store, user->id, 0);
+    return error == IW_OK ? session_open(domain, user, place, fresh) : error;
 }
 
 enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,
@@ -146,7 +146,7 @@ enum iw_error session_end(struct domain *domain, const struct session *session, 
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "You have no session with this id.");
     if (error != IW_OK)
         return error;
-    return audit_add(&domain->store, &actor, id == session->id ? "signedOut" : "sessionEnded", NULL);
+    return audit_add(domain, &actor, id == session->id ? "signedOut" : "sessionEnded", NULL);
 }
 
 enum iw_error session_end_others(struct domain *domain, const struct session *session,
@@ -154,5 +154,5 @@ enum iw_error session_end_others(struct domain *domain, const struct session *se
 {
     const struct audit_actor actor = audit_actor_of(&session->user, place);
     enum iw_error error = sessions_end_others(&domain->store, session->user.id, session->id);
-    return error == IW_OK ? audit_add(&domain->store, &actor, "sessionsEnded", NULL) : error;
+    return error == IW_OK ? audit_add(domain, &actor, "sessionsEnded", NULL) : error;
 }

@@ -30,15 +30,15 @@ struct session_new {
 
 /* Counts a sign-in of a user.  SIGN_IN_LIMITED: too many in a day.  A reset of the password clears the count.
  */
-enum iw_error session_admit(const struct store *store, int64_t user_id) IW_MUST_USE;
-enum iw_error session_admit_clear(const struct store *store, int64_t user_id) IW_MUST_USE;
+enum iw_error session_admit(const struct domain *domain, int64_t user_id) IW_MUST_USE;
+enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 
 /* Opens a session in the caller's transaction.  A user has 100 sessions; the oldest ones end. */
-enum iw_error session_open(const struct domain *domain, const struct store *store, const struct user *user,
+enum iw_error session_open(const struct domain *domain, const struct user *user,
                            const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
 /* The same after a change of password or second factor: all sessions of the user end before. */
-enum iw_error session_renew(const struct domain *domain, const struct store *store, const struct user *user,
+enum iw_error session_renew(const struct domain *domain, const struct user *user,
                             const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
 /* Finds the session of a token (NULL: none) and notes its use, at most once a minute.  SESSION_REQUIRED. */

@@ -11,61 +11,52 @@
 #include "service/password.h"
 #include "store/audit.h"
 #include "store/tokens.h"
+#include "store/transaction.h"
 #include "store/users.h"
 
-/* The argument of the transactions. */
-struct sign_in_work {
-    const struct domain *domain;
-    const struct audit_place *place;
-    const struct user *user;
-    struct sign_in *sign_in;
-    const char *code; /* sign_in_code only */
-};
-
-static const char *network_of(const struct sign_in_work *work, const struct store *store)
-{
-    return throttle_network(store->context->arena, work->place->address);
-}
-
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
-static enum iw_error place_notice(const struct sign_in_work *work, const struct store *store)
+static enum iw_error place_notice(struct domain *domain, const struct user *user,
+                                  const struct audit_place *place)
 {
     bool is_known = true;
-    const struct user *user = work->user;
     /* A client that signed up with another person's address must not cause mails to it. */
-    if (user->last_sign_in_ms == 0 || user->email_verified_ms == 0 || !mail_is_on(work->domain->config))
+    if (user->last_sign_in_ms == 0 || user->email_verified_ms == 0 || !mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = audit_place_known(store, user->id, work->place, &is_known);
+    enum iw_error error = audit_place_known(domain, user->id, place, &is_known);
     if (error != IW_OK || is_known)
         return error;
     const struct mail mail = {.kind = MAIL_NEW_PLACE,
                               .language = user->language,
                               .recipient = user->email,
-                              .values = {work->place->address, work->place->user_agent}};
-    return mail_queue(work->domain, store, &mail);
+                              .values = {place->address, place->user_agent}};
+    return mail_queue(domain, &mail);
 }
 
-static enum iw_error open_run(const struct store *store, void *argument)
+static enum iw_error open_write(struct domain *domain, const struct user *user,
+                                const struct audit_place *place, struct session_new *fresh)
 {
-    struct sign_in_work *work = argument;
-    const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    enum iw_error error = session_admit(store, work->user->id);
+    const struct audit_actor actor = audit_actor_of(user, place);
+    enum iw_error error = session_admit(domain, user->id);
     if (error == IW_OK)
-        error = place_notice(work, store);
+        error = place_notice(domain, user, place);
     if (error == IW_OK)
-        error = session_open(work->domain, store, work->user, work->place, &work->sign_in->fresh);
+        error = session_open(domain, user, place, fresh);
     if (error == IW_OK)
-        error = users_signed_in(store, work->user->id, clock_now_ms());
-    return error == IW_OK ? audit_add(store, &actor, "signedIn", "network", network_of(work, store), NULL)
+        error = users_signed_in(&domain->store, user->id, clock_now_ms());
+    return error == IW_OK ? audit_add(domain, &actor, "signedIn", "network",
+                                      throttle_network(domain->context->arena, place->address), NULL)
                           : error;
 }
 
 enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_place *place,
                           struct sign_in *sign_in)
 {
-    struct sign_in_work work = {domain, place, user, sign_in, NULL};
+    enum iw_error error;
     sign_in->challenge = NULL;
-    return db_transaction(&domain->store, open_run, &work);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = open_write(domain, user, place, &sign_in->fresh);
+    }
+    return error;
 }
 
 /* Records the failure, also of an address without a user. */
@@ -75,15 +66,8 @@ static enum iw_error refuse(struct domain *domain, const struct user *user, cons
     struct audit_actor actor = {.address = place->address};
     if (user->id != 0)
         actor = audit_actor_of(user, place);
-    enum iw_error error = audit_add(&domain->store, &actor, "signInFailed", "email", email, NULL);
+    enum iw_error error = audit_add(domain, &actor, "signInFailed", "email", email, NULL);
     return error == IW_OK ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
-}
-
-static enum iw_error challenge_run(const struct store *store, void *argument)
-{
-    struct sign_in_work *work = argument;
-    return token_make(store, work->domain->config, work->user->id, TOKEN_CHALLENGE,
-                      &work->sign_in->challenge);
 }
 
 /* After a change of the parameters of the hash.  NOT_FOUND: the user has another password by now. */
@@ -109,18 +93,33 @@ static bool is_changed(struct domain *domain, enum iw_error error)
     return is_wrong;
 }
 
+/* The password is right: a challenge for the second factor, or a session. */
+static enum iw_error password_accept(struct domain *domain, const struct user *user,
+                                     const struct audit_place *place, struct sign_in *sign_in)
+{
+    enum iw_error error;
+    bool has_factor = user->totp_enabled_ms != 0;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, has_factor ? "challenge" : "sign_in");
+        if (error == IW_OK && has_factor)
+            error = token_make(domain, user->id, TOKEN_CHALLENGE, &sign_in->challenge);
+        else if (error == IW_OK)
+            error = open_write(domain, user, place, &sign_in->fresh);
+    }
+    return error;
+}
+
 enum iw_error sign_in_password(struct domain *domain, const char *email, const char *password,
                                const struct audit_place *place, struct sign_in *sign_in)
 {
     struct user user = {.id = 0};
-    struct sign_in_work work = {domain, place, &user, sign_in, NULL};
     sign_in->challenge = NULL;
     struct throttle_try attempt = {"", email, place->address, false};
     enum iw_error error = users_find_by_email(&domain->store, email, &user);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    error = audit_place_known(&domain->store, user.id, place, &attempt.is_known);
+    error = audit_place_known(domain, user.id, place, &attempt.is_known);
     if (error == IW_OK)
         error = throttle_enter(domain, &attempt);
     if (error != IW_OK)
@@ -130,44 +129,40 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     if (!is_right || user.is_disabled)
         return refuse(domain, &user, email, place);
     error = hash_renew(domain, &user, password);
-    if (error == IW_OK && user.totp_enabled_ms != 0)
-        error = verified_transaction(domain, &user, "challenge", challenge_run, &work);
-    else if (error == IW_OK)
-        error = verified_transaction(domain, &user, "sign_in", open_run, &work);
+    if (error == IW_OK)
+        error = password_accept(domain, &user, place, sign_in);
     if (is_changed(domain, error))
         return refuse(domain, &user, email, place);
     return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, &attempt) : error;
-}
-
-/* A wrong code changes nothing. */
-static enum iw_error code_run(const struct store *store, void *argument)
-{
-    struct sign_in_work *work = argument;
-    enum iw_error error = second_factor_take(work->domain, store, work->user, work->code, work->place);
-    if (error == IW_OK)
-        error = tokens_delete(store, work->user->id, TOKEN_CHALLENGE);
-    return error == IW_OK ? open_run(store, work) : error;
 }
 
 enum iw_error sign_in_code(struct domain *domain, const char *challenge, const char *code,
                            const struct audit_place *place, struct sign_in *sign_in)
 {
     struct user user = {.id = 0};
-    struct sign_in_work work = {domain, place, &user, sign_in, code};
     sign_in->challenge = NULL;
     struct throttle_try attempt = {"", NULL, place->address, false};
-    enum iw_error error = token_find(&domain->store, TOKEN_CHALLENGE, challenge, &user);
+    enum iw_error error = token_find(domain, TOKEN_CHALLENGE, challenge, &user);
     attempt.user_name = user.email;
     if (error == IW_OK)
-        error = audit_place_known(&domain->store, user.id, place, &attempt.is_known);
+        error = audit_place_known(domain, user.id, place, &attempt.is_known);
     if (error == IW_OK)
         error = throttle_enter(domain, &attempt);
     /* A refused attempt takes none of the challenge's codes. */
     if (error == IW_OK)
-        error = token_take(&domain->store, TOKEN_CHALLENGE, challenge, &user);
+        error = token_take(domain, TOKEN_CHALLENGE, challenge, &user);
     if (error != IW_OK)
         return error;
-    error = verified_transaction(domain, &user, "second_factor", code_run, &work);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, &user, "second_factor");
+        /* A wrong code changes nothing. */
+        if (error == IW_OK)
+            error = second_factor_take(domain, &user, code, place);
+        if (error == IW_OK)
+            error = tokens_delete(&domain->store, user.id, TOKEN_CHALLENGE);
+        if (error == IW_OK)
+            error = open_write(domain, &user, place, &sign_in->fresh);
+    }
     if (is_changed(domain, error))
         return refuse(domain, &user, user.email, place);
     return error == IW_OK ? throttle_clear(domain, &attempt) : error;

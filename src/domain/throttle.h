@@ -26,25 +26,25 @@ struct throttle_try {
 /* Counts an attempt.  SIGN_IN_LIMITED with retry_after_s: the attempt must not be made. */
 enum iw_error throttle_enter(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
 
-/* After a success: the counts of the user begin again, and the network's loses this attempt. */
+/*
+ * After a success, or another proof than a sign-in, such as a link of a mail: the counts of the user begin
+ * again, and the network's loses this attempt.
+ */
 enum iw_error throttle_clear(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
-
-/* The same in the caller's transaction, after another proof than a sign-in: a link of a mail. */
-enum iw_error throttle_forgive(const struct store *store, const struct throttle_try *attempt) IW_MUST_USE;
 
 /* A proof of a signed-in user counts by session only: others' attempts never make it wait. */
 enum iw_error throttle_session_enter(struct domain *domain, int64_t session_id) IW_MUST_USE;
 enum iw_error throttle_session_clear(struct domain *domain, int64_t session_id) IW_MUST_USE;
 
 /*
- * Takes one of most units that a name has in a window, in the caller's transaction.  *wait_s: 0, or the
- * seconds until the window ends.  The window begins with its first unit and lasts at most a day.
+ * Takes one of most units that a name has in a window.  *wait_s: 0, or the seconds until the window ends. The
+ * window begins with its first unit and lasts at most a day.
  */
-enum iw_error throttle_spend(const struct store *store, const char *name, int64_t most, int64_t window_s,
+enum iw_error throttle_spend(const struct domain *domain, const char *name, int64_t most, int64_t window_s,
                              unsigned *wait_s) IW_MUST_USE;
 
 /* All units of the name are free again. */
-enum iw_error throttle_refund(const struct store *store, const char *name) IW_MUST_USE;
+enum iw_error throttle_refund(const struct domain *domain, const char *name) IW_MUST_USE;
 
 /* The part of an address that counts: the /64 of an IPv6 address, else the whole.  The arena's. */
 const char *throttle_network(struct arena *arena, const char *address);

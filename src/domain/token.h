@@ -16,15 +16,15 @@ const char *token_new(struct arena *arena, uint8_t digest[32]);
 void token_digest(const char *token, uint8_t digest[32]);
 
 /* Makes a token of a user in the caller's transaction; it replaces the ones before of this purpose. */
-enum iw_error token_make(const struct store *store, const struct config *config, int64_t user_id,
-                         enum token_purpose purpose, const char **token) IW_MUST_USE;
+enum iw_error token_make(const struct domain *domain, int64_t user_id, enum token_purpose purpose,
+                         const char **token) IW_MUST_USE;
 
 /* Finds the user of a token that has a use left: a cheap check before a costly step.  TOKEN_INVALID. */
-enum iw_error token_find(const struct store *store, enum token_purpose purpose, const char *token,
+enum iw_error token_find(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 
 /* Takes one use of a token and finds its user, who is not disabled.  TOKEN_INVALID. */
-enum iw_error token_take(const struct store *store, enum token_purpose purpose, const char *token,
+enum iw_error token_take(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 
 /* "PUBLIC-URL/console/#/PAGE?token=TOKEN": the fragment reaches no server and no log.  The arena's. */

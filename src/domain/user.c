@@ -20,6 +20,7 @@
 #include "store/invitations.h"
 #include "store/sessions.h"
 #include "store/tokens.h"
+#include "store/transaction.h"
 #include "store/users.h"
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
@@ -67,25 +68,18 @@ static enum iw_error request_count(struct domain *domain, const char *what, cons
 
 /* ---- sign-up ---- */
 
-struct sign_up_work {
-    const struct domain *domain;
-    const struct audit_place *place;
-    const char *account_name;
-    struct user *user; /* gets its id and that of its account */
-};
-
-static enum iw_error verify_queue(const struct domain *domain, const struct store *store,
-                                  const struct user *user)
+static enum iw_error verify_queue(const struct domain *domain, const struct user *user)
 {
     const char *token;
-    enum iw_error error = token_make(store, domain->config, user->id, TOKEN_VERIFY, &token);
+    enum iw_error error = token_make(domain, user->id, TOKEN_VERIFY, &token);
     if (error != IW_OK)
         return error;
-    const struct mail mail = {.kind = MAIL_VERIFY,
-                              .language = user->language,
-                              .recipient = user->email,
-                              .values = {token_link(store->context->arena, domain->config, "verify", token)}};
-    return mail_queue(domain, store, &mail);
+    const struct mail mail = {
+        .kind = MAIL_VERIFY,
+        .language = user->language,
+        .recipient = user->email,
+        .values = {token_link(domain->context->arena, domain->config, "verify", token)}};
+    return mail_queue(domain, &mail);
 }
 
 static enum iw_error name_taken(struct context *context)
@@ -95,28 +89,21 @@ static enum iw_error name_taken(struct context *context)
     return context_validated(context);
 }
 
-static enum iw_error name_check(struct domain *domain, const char *name)
+/* Writes the account, the user and its mail.  user gets its id and that of the account. */
+static enum iw_error sign_up_write(struct domain *domain, const char *account_name,
+                                   const struct audit_place *place, struct user *user)
 {
-    bool is_taken = false;
-    enum iw_error error = accounts_name_is_taken(&domain->store, name, &is_taken);
-    return error == IW_OK && is_taken ? name_taken(domain->context) : error;
-}
-
-static enum iw_error sign_up_run(const struct store *store, void *argument)
-{
-    const struct sign_up_work *work = argument;
-    struct user *user = work->user;
-    enum iw_error error =
-        accounts_create(store, work->account_name, work->domain->config->console_sign_up_plan, clock_now_ms(),
-                        &user->account.id);
+    const struct store *store = &domain->store;
+    enum iw_error error = accounts_create(store, account_name, domain->config->console_sign_up_plan,
+                                          clock_now_ms(), &user->account.id);
     if (error == IW_TWIN_EXISTS)
-        return name_taken(store->context);
+        return name_taken(domain->context);
     if (error == IW_OK)
         error = users_insert(store, user, clock_now_ms(), &user->id);
-    if (error == IW_OK && mail_is_on(work->domain->config))
-        error = verify_queue(work->domain, store, user);
-    const struct audit_actor actor = audit_actor_of(user, work->place);
-    return error == IW_OK ? audit_add(store, &actor, "signedUp", "email", user->email, NULL) : error;
+    if (error == IW_OK && mail_is_on(domain->config))
+        error = verify_queue(domain, user);
+    const struct audit_actor actor = audit_actor_of(user, place);
+    return error == IW_OK ? audit_add(domain, &actor, "signedUp", "email", user->email, NULL) : error;
 }
 
 /* The address has a user: its owner gets a mail, and the client the answer of a new user. */
@@ -131,36 +118,25 @@ static enum iw_error address_known(struct domain *domain, const struct user *use
         .language = user->language,
         .recipient = user->email,
         .values = {arena_printf(domain->context->arena, "%s/console/", domain->config->api_public_url)}};
-    return mail_queue(domain, &domain->store, &mail);
+    return mail_queue(domain, &mail);
 }
 
 /* ---- unverified users ---- */
 
-enum iw_error user_unverified_remove(const struct domain *domain, const struct store *store, int64_t user_id)
+enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_id)
 {
     struct user user;
     bool is_used = true;
+    const struct store *store = &domain->store;
     enum iw_error error = users_lock(store, user_id, &user);
     if (error == IW_OK)
         error = accounts_is_used(store, user.account.id, user_id, &is_used);
     if (error == IW_NOT_FOUND)
-        context_clear(store->context);
+        context_clear(domain->context);
     if (error != IW_OK || user.email_verified_ms != 0 || !mail_is_on(domain->config) || is_used)
         return error == IW_NOT_FOUND ? IW_OK : error;
     error = users_delete(store, user_id);
     return error == IW_OK ? erasure_schedule(store, user.account.id, clock_now_ms()) : error;
-}
-
-/* The argument of forget_run. */
-struct forget_work {
-    const struct domain *domain;
-    int64_t user_id;
-};
-
-static enum iw_error forget_run(const struct store *store, void *argument)
-{
-    const struct forget_work *work = argument;
-    return user_unverified_remove(work->domain, store, work->user_id);
 }
 
 /* Frees the addresses of sign-ups that were not verified within a day. */
@@ -170,10 +146,10 @@ static enum iw_error unverified_forget(struct domain *domain)
     if (!mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = users_unverified(&domain->store, clock_now_ms() - day_ms, &ids);
-    for (size_t i = 0; error == IW_OK && i < ids.count; i++) {
-        struct forget_work work = {domain, ids.items[i]};
-        error = db_transaction(&domain->store, forget_run, &work);
-    }
+    for (size_t i = 0; error == IW_OK && i < ids.count; i++)
+        for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+            error = user_unverified_remove(domain, ids.items[i]);
+        }
     return error;
 }
 
@@ -181,8 +157,8 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
                            const struct audit_place *place, bool *is_open, struct user *user)
 {
     struct user known;
+    bool is_taken = false;
     *user = (struct user){.role = USER_OWNER, .email = entry->email, .name = entry->name};
-    struct sign_up_work work = {domain, place, entry->account_name, user};
     *is_open = !mail_is_on(domain->config);
     if (strcmp(domain->config->console_sign_up, "open") != 0)
         return context_fail(domain->context, IW_SIGN_UP_CLOSED, NULL);
@@ -192,7 +168,9 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     if (error != IW_OK)
         return error;
     /* First, so that the answer does not show whether the address has a user. */
-    error = name_check(domain, entry->account_name);
+    error = accounts_name_is_taken(&domain->store, entry->account_name, &is_taken);
+    if (error == IW_OK && is_taken)
+        return name_taken(domain->context);
     if (error == IW_OK)
         error = unverified_forget(domain);
     if (error != IW_OK)
@@ -203,86 +181,68 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     if (error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    error = db_transaction(&domain->store, sign_up_run, &work);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = sign_up_write(domain, entry->account_name, place, user);
+    }
     return error == IW_OK ? users_find(&domain->store, user->id, user) : error;
 }
 
 /* ---- verification ---- */
 
-struct user_work {
-    const struct domain *domain;
-    const struct audit_place *place;
-    const char *token;
-    const char *hash;
-    struct user *user;
-    bool is_known; /* the request comes from a network of the user */
-};
-
-static enum iw_error verify_send_run(const struct store *store, void *argument)
-{
-    const struct user_work *work = argument;
-    const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    enum iw_error error = verify_queue(work->domain, store, work->user);
-    return error == IW_OK ? audit_add(store, &actor, "verificationSent", NULL) : error;
-}
-
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,
                                const struct audit_place *place)
 {
-    struct user copy = *user;
-    struct user_work work = {.domain = domain, .place = place, .user = &copy};
+    const struct audit_actor actor = audit_actor_of(user, place);
     if (user->email_verified_ms != 0 || !mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = request_count(domain, "verify", user->email, place);
-    return error == IW_OK ? db_transaction(&domain->store, verify_send_run, &work) : error;
-}
-
-static enum iw_error verify_run(const struct store *store, void *argument)
-{
-    struct user_work *work = argument;
-    enum iw_error error = token_take(store, TOKEN_VERIFY, work->token, work->user);
-    if (error == IW_OK)
-        error = users_email_verified(store, work->user->id, clock_now_ms());
     if (error != IW_OK)
         return error;
-    const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    return audit_add(store, &actor, "emailVerified", "email", work->user->email, NULL);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = verify_queue(domain, user);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "verificationSent", NULL);
+    }
+    return error;
 }
 
 enum iw_error user_verify(struct domain *domain, const char *token, const struct audit_place *place)
 {
-    struct user user;
-    struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
-    return db_transaction(&domain->store, verify_run, &work);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct user user;
+        error = token_take(domain, TOKEN_VERIFY, token, &user);
+        if (error == IW_OK)
+            error = users_email_verified(&domain->store, user.id, clock_now_ms());
+        if (error != IW_OK)
+            continue;
+        const struct audit_actor actor = audit_actor_of(&user, place);
+        error = audit_add(domain, &actor, "emailVerified", "email", user.email, NULL);
+    }
+    return error;
 }
 
 /* ---- reset ---- */
 
-static enum iw_error forgot_run(const struct store *store, void *argument)
+/* Queues the mail with the link.  is_known: the request comes from a network of the user. */
+static enum iw_error reset_queue(struct domain *domain, const struct user *user, bool is_known)
 {
-    struct user_work *work = argument;
-    const struct user *user = work->user;
-    struct audit_actor actor = {.address = work->place->address};
-    if (user->id == 0 || user->is_disabled)
-        return audit_add(store, &actor, "passwordForgotten", "email", user->email, NULL);
-    enum iw_error error = token_make(store, work->domain->config, user->id, TOKEN_RESET, &work->token);
+    const char *token;
+    enum iw_error error = token_make(domain, user->id, TOKEN_RESET, &token);
     if (error != IW_OK)
         return error;
-    const struct mail mail = {
-        .kind = MAIL_RESET,
-        .language = user->language,
-        .recipient = user->email,
-        .values = {token_link(store->context->arena, work->domain->config, "reset", work->token)},
-        .is_known = work->is_known};
-    error = mail_queue(work->domain, store, &mail);
-    actor.account_id = user->account.id;
-    return error == IW_OK ? audit_add(store, &actor, "passwordForgotten", "email", user->email, NULL) : error;
+    const struct mail mail = {.kind = MAIL_RESET,
+                              .language = user->language,
+                              .recipient = user->email,
+                              .values = {token_link(domain->context->arena, domain->config, "reset", token)},
+                              .is_known = is_known};
+    return mail_queue(domain, &mail);
 }
 
 enum iw_error user_forgot(struct domain *domain, const char *email, const struct audit_place *place)
 {
     struct user user = {.id = 0};
-    struct user_work work = {.domain = domain, .place = place, .user = &user};
+    bool is_known = false;
     if (!mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = request_count(domain, "forgot", email, place);
@@ -293,134 +253,124 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
     if (error == IW_OK)
         error = users_find_by_email(&domain->store, email, &user);
     if (error == IW_OK)
-        error = audit_place_known(&domain->store, user.id, place, &work.is_known);
+        error = audit_place_known(domain, user.id, place, &is_known);
     if (error == IW_NOT_FOUND) {
         context_clear(domain->context);
         user = (struct user){.email = email};
-        error = IW_OK;
+    } else if (error != IW_OK) {
+        return error;
     }
-    return error == IW_OK ? db_transaction(&domain->store, forgot_run, &work) : error;
-}
-
-static enum iw_error reset_token_run(const struct store *store, void *argument)
-{
-    struct user_work *work = argument;
-    return token_make(store, work->domain->config, work->user->id, TOKEN_RESET, &work->token);
+    bool is_sent = user.id != 0 && !user.is_disabled;
+    const struct audit_actor actor = {.account_id = is_sent ? user.account.id : 0, .address = place->address};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        if (is_sent)
+            error = reset_queue(domain, &user, is_known);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "passwordForgotten", "email", user.email, NULL);
+    }
+    return error;
 }
 
 enum iw_error user_reset_token(struct domain *domain, const struct user *user, const char **token)
 {
-    struct user copy = *user;
-    struct user_work work = {.domain = domain, .user = &copy};
-    enum iw_error error = db_transaction(&domain->store, reset_token_run, &work);
-    *token = work.token;
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = token_make(domain, user->id, TOKEN_RESET, token);
+    }
     return error;
 }
 
-static enum iw_error reset_run(const struct store *store, void *argument)
+static enum iw_error reset_write(struct domain *domain, const char *token, const char *hash,
+                                 const struct audit_place *place)
 {
-    struct user_work *work = argument;
-    enum iw_error error = token_take(store, TOKEN_RESET, work->token, work->user);
-    int64_t id = work->user->id;
+    struct user user = {.id = 0};
+    const struct store *store = &domain->store;
+    enum iw_error error = token_take(domain, TOKEN_RESET, token, &user);
     if (error == IW_OK)
-        error = users_password_set(store, id, work->hash);
+        error = users_password_set(store, user.id, hash);
     /* The client that signed up did not own this address. */
-    bool is_strange = mail_is_on(work->domain->config) && work->user->email_verified_ms == 0;
+    bool is_strange = mail_is_on(domain->config) && user.email_verified_ms == 0;
     if (error == IW_OK && is_strange)
-        error = users_totp_set(store, id, NULL, 0);
+        error = users_totp_set(store, user.id, NULL, 0);
     if (error == IW_OK && is_strange)
-        error = tokens_codes_set(store, id, NULL, 0);
+        error = tokens_codes_set(store, user.id, NULL, 0);
     /* The link came to the address, or from the operator. */
     if (error == IW_OK)
-        error = users_email_verified(store, id, clock_now_ms());
+        error = users_email_verified(store, user.id, clock_now_ms());
     if (error == IW_OK)
-        error = sessions_end_others(store, id, 0);
+        error = sessions_end_others(store, user.id, 0);
     if (error == IW_OK)
-        error = tokens_delete(store, id, TOKEN_RESET);
+        error = tokens_delete(store, user.id, TOKEN_RESET);
     if (error == IW_OK)
-        error = tokens_delete(store, id, TOKEN_CHALLENGE);
+        error = tokens_delete(store, user.id, TOKEN_CHALLENGE);
     /* Wrong passwords of others do not make the owner of the address wait. */
-    const struct throttle_try attempt = {"", work->user->email, work->place->address, false};
+    const struct throttle_try attempt = {"", user.email, place->address, false};
     if (error == IW_OK)
-        error = throttle_forgive(store, &attempt);
+        error = throttle_clear(domain, &attempt);
     if (error == IW_OK)
-        error = session_admit_clear(store, id);
-    if (error != IW_OK)
-        return error;
-    const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    return audit_add(store, &actor, "passwordReset", NULL);
+        error = session_admit_clear(domain, user.id);
+    const struct audit_actor actor = audit_actor_of(&user, place);
+    return error == IW_OK ? audit_add(domain, &actor, "passwordReset", NULL) : error;
 }
 
 enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
                          const struct audit_place *place)
 {
+    const char *hash;
     struct user user = {.id = 0};
-    struct user_work work = {.domain = domain, .place = place, .token = token, .user = &user};
     if (!user_password_check(domain->context, "password", password, NULL))
         return context_validated(domain->context);
-    enum iw_error error = token_find(&domain->store, TOKEN_RESET, token, &user);
+    enum iw_error error = token_find(domain, TOKEN_RESET, token, &user);
     if (error == IW_OK)
-        error = password_hash(domain->context, domain->config, password, &work.hash);
-    return error == IW_OK ? db_transaction(&domain->store, reset_run, &work) : error;
+        error = password_hash(domain->context, domain->config, password, &hash);
+    if (error != IW_OK)
+        return error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = reset_write(domain, token, hash, place);
+    }
+    return error;
 }
 
 /* ---- changes by the user ---- */
 
-/* The argument of password_set_run. */
-struct password_work {
-    const struct domain *domain;
-    const struct user *user;
-    const char *hash;
-    const struct audit_place *place;
-    struct session_new *fresh;
-};
-
-static enum iw_error password_set_run(const struct store *store, void *argument)
-{
-    const struct password_work *work = argument;
-    const struct audit_actor actor = audit_actor_of(work->user, work->place);
-    int64_t user_id = work->user->id;
-    enum iw_error error = users_password_set(store, user_id, work->hash);
-    if (error == IW_OK)
-        error = session_renew(work->domain, store, work->user, work->place, work->fresh);
-    if (error == IW_OK)
-        error = tokens_delete(store, user_id, TOKEN_RESET);
-    if (error == IW_OK)
-        error = tokens_delete(store, user_id, TOKEN_CHALLENGE);
-    return error == IW_OK ? audit_add(store, &actor, "passwordChanged", NULL) : error;
-}
-
 enum iw_error user_password_set(struct domain *domain, const struct user *user, const char *password,
                                 const struct audit_place *place, struct session_new *fresh)
 {
-    struct password_work work = {domain, user, NULL, place, fresh};
-    enum iw_error error = password_hash(domain->context, domain->config, password, &work.hash);
-    return error == IW_OK ? verified_transaction(domain, user, "password", password_set_run, &work) : error;
-}
-
-/* The argument of profile_run. */
-struct profile_work {
-    const struct user *user;
-    const char *name;
-    enum user_language language;
-    struct audit_actor actor;
-};
-
-static enum iw_error profile_run(const struct store *store, void *argument)
-{
-    const struct profile_work *work = argument;
-    enum iw_error error = users_profile_set(store, work->user->id, work->name, work->language);
-    return error == IW_OK
-               ? audit_add(store, &work->actor, "profileChanged", "before", work->user->name, "name",
-                           work->name, "language", user_language_name(work->language), NULL)
-               : error;
+    const char *hash;
+    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct store *store = &domain->store;
+    enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
+    if (error != IW_OK)
+        return error;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = verified_lock(domain, user, "password");
+        if (error == IW_OK)
+            error = users_password_set(store, user->id, hash);
+        if (error == IW_OK)
+            error = session_renew(domain, user, place, fresh);
+        if (error == IW_OK)
+            error = tokens_delete(store, user->id, TOKEN_RESET);
+        if (error == IW_OK)
+            error = tokens_delete(store, user->id, TOKEN_CHALLENGE);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "passwordChanged", NULL);
+    }
+    return error;
 }
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
                                enum user_language language, const struct audit_place *place)
 {
-    struct profile_work work = {&session->user, name, language, audit_actor_of(&session->user, place)};
-    return db_transaction(&domain->store, profile_run, &work);
+    enum iw_error error;
+    const struct user *user = &session->user;
+    const struct audit_actor actor = audit_actor_of(user, place);
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = users_profile_set(&domain->store, user->id, name, language);
+        if (error == IW_OK)
+            error = audit_add(domain, &actor, "profileChanged", "before", user->name, "name", name,
+                              "language", user_language_name(language), NULL);
+    }
+    return error;
 }
 
 enum iw_error user_forget(struct domain *domain, int64_t *count)

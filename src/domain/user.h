@@ -46,8 +46,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
  * Deletes a user, and its account, whose address was never verified: another client may have signed up with
  * it. Not one whose account has orders, keys or other users, and not without mail.
  */
-enum iw_error user_unverified_remove(const struct domain *domain, const struct store *store,
-                                     int64_t user_id) IW_MUST_USE;
+enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 
 /* Sends the link that verifies the address; no effect when it is verified. */
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,

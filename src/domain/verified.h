@@ -12,11 +12,10 @@
 #include "model/user.h"
 
 /*
- * Runs work in a transaction that holds the user's row.  action is the key of the fault point before it.
+ * Locks the user's row in the caller's transaction.  action is the key of the fault point before it.
  * SESSION_REQUIRED: the user is no longer the one that was verified.
  */
-enum iw_error verified_transaction(struct domain *domain, const struct user *user, const char *action,
-                                   enum iw_error (*work)(const struct store *store, void *argument),
-                                   void *argument) IW_MUST_USE;
+enum iw_error verified_lock(const struct domain *domain, const struct user *user,
+                            const char *action) IW_MUST_USE;
 
 #endif

@@ -20,7 +20,7 @@ enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t acco
                                   .language = users[i].language,
                                   .recipient = users[i].email,
                                   .values = {webhook.url, reason}};
-        error = mail_queue(domain, &domain->store, &mail);
+        error = mail_queue(domain, &mail);
     }
     return error;
 }
