@@ -109,7 +109,7 @@ static enum iw_error file_write(const struct store *store, int64_t account_id, c
     return error == IW_OK ? quotas_stored(store, account_id, facts.size_bytes) : error;
 }
 
-enum iw_error intake_write(const struct store *store, int64_t account_id, const struct intake *intake,
+enum iw_error intake_write(const struct domain *domain, int64_t account_id, const struct intake *intake,
                            struct order_view *view)
 {
     enum iw_error error = IW_OK;
@@ -117,7 +117,7 @@ enum iw_error intake_write(const struct store *store, int64_t account_id, const 
         if (!intake->objects[i].is_there)
             continue;
         if (!intake->is_missing)
-            error = file_write(store, account_id, intake, i);
+            error = file_write(&domain->store, account_id, intake, i);
         view->files[intake->files[i].index].status = FILE_UPLOADED;
     }
     return error;

@@ -46,7 +46,7 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
  * Writes the rows of the collected files, in the transaction that starts the order; only updates the view
  * when a file is missing.
  */
-enum iw_error intake_write(const struct store *store, int64_t account_id, const struct intake *intake,
+enum iw_error intake_write(const struct domain *domain, int64_t account_id, const struct intake *intake,
                            struct order_view *view) IW_MUST_USE;
 
 /* Deletes refused objects after the order's start, or the copies when another request started it. */

@@ -5,6 +5,7 @@
 #include "domain/order_query.h"
 #include "service/queue.h"
 #include "store/jobs.h"
+#include "store/transaction.h"
 
 /* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED when there is one. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)
@@ -31,24 +32,14 @@ static enum iw_error uploads_check(struct domain *domain, const struct order_vie
         missing, view->order.file_rows);
 }
 
-/* The argument of confirm_work. */
-struct confirmation {
-    struct domain *domain;
-    int64_t account_id;
-    int64_t id;
-    enum order_status status;
-    bool is_started;      /* by this confirmation */
-    struct intake intake; /* of an object store; empty otherwise */
-};
-
-enum iw_error order_start(const struct store *store, const struct order *order, enum order_status *status)
+enum iw_error order_start(const struct domain *domain, const struct order *order, enum order_status *status)
 {
     enum order_status next;
     if (!order_next(order->type, order->status, ORDER_EVENT_START, &next))
-        return context_fail(store->context, IW_ORDER_NOT_PENDING, NULL);
-    enum iw_error error = orders_start(store, order->id, order->status, next, clock_now_ms());
+        return context_fail(domain->context, IW_ORDER_NOT_PENDING, NULL);
+    enum iw_error error = orders_start(&domain->store, order->id, order->status, next, clock_now_ms());
     if (error == IW_OK)
-        error = jobs_insert_for_order(store, order->id);
+        error = jobs_insert_for_order(&domain->store, order->id);
     *status = next;
     return error;
 }
@@ -67,56 +58,54 @@ static enum iw_error not_pending(struct context *context, enum order_status stat
                         order_status_name(status));
 }
 
-static enum iw_error confirm_work(const struct store *store, void *user)
+/* Starts a pending order with the uploads that were taken out of an object store; *is_started. */
+static enum iw_error confirm_write(struct domain *domain, int64_t account_id, int64_t id,
+                                   const struct intake *intake, enum order_status *status, bool *is_started)
 {
-    struct confirmation *confirmation = user;
     struct order_view view;
-    confirmation->is_started = false;
-    enum iw_error error =
-        orders_lock(store, confirmation->account_id, confirmation->id, &view.order, &view.files);
+    *is_started = false;
+    enum iw_error error = orders_lock(&domain->store, account_id, id, &view.order, &view.files);
     if (error == IW_NOT_FOUND)
-        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+        return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
         return error;
-    confirmation->status = view.order.status;
+    *status = view.order.status;
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
-        return not_pending(store->context, view.order.status);
+        return not_pending(domain->context, view.order.status);
     if (view.order.status != ORDER_PENDING)
         return IW_OK;
-    error = intake_write(store, confirmation->account_id, &confirmation->intake, &view);
+    error = intake_write(domain, account_id, intake, &view);
     if (error == IW_OK)
-        error = uploads_check(confirmation->domain, &view);
-    if (error == IW_OK && confirmation->intake.is_missing)
-        return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
+        error = uploads_check(domain, &view);
+    if (error == IW_OK && intake->is_missing)
+        return context_fail(domain->context, IW_SERVICE_UNAVAILABLE,
                             "An upload arrived at this moment; confirm the order again.");
     if (error == IW_OK)
-        error = order_start(store, &view.order, &confirmation->status);
-    confirmation->is_started = error == IW_OK;
+        error = order_start(domain, &view.order, status);
+    *is_started = error == IW_OK;
     return error;
-}
-
-/* Takes the uploads out of the object store. An order that is not pending has none to take. */
-static enum iw_error objects_collect(struct domain *domain, int64_t account_id, int64_t id,
-                                     struct intake *intake)
-{
-    struct order_view view;
-    enum iw_error error = order_find(domain, account_id, id, &view);
-    return error == IW_OK && view.order.status == ORDER_PENDING ? intake_collect(domain, &view, intake)
-                                                                : error;
 }
 
 enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id, enum order_status *status)
 {
-    struct confirmation confirmation = {.domain = domain, .account_id = account_id, .id = id};
+    struct order_view view;
+    struct intake intake = {.count = 0};
+    bool is_started = false;
+    enum iw_error error = IW_OK;
     domain->context->order_id = id;
-    enum iw_error error =
-        domain_is_direct(domain) ? objects_collect(domain, account_id, id, &confirmation.intake) : IW_OK;
+    if (domain_is_direct(domain))
+        error = order_find(domain, account_id, id, &view);
+    /* An order that is not pending has no uploads to take out of the object store. */
+    if (error == IW_OK && domain_is_direct(domain) && view.order.status == ORDER_PENDING)
+        error = intake_collect(domain, &view, &intake);
+    if (error != IW_OK)
+        return error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = confirm_write(domain, account_id, id, &intake, status, &is_started);
+    }
     if (error == IW_OK)
-        error = db_transaction(&domain->store, confirm_work, &confirmation);
-    if (error == IW_OK)
-        intake_settle(domain, &confirmation.intake, confirmation.is_started);
-    *status = confirmation.status;
-    if (error == IW_OK && confirmation.is_started)
+        intake_settle(domain, &intake, is_started);
+    if (error == IW_OK && is_started)
         queue_notify(domain->redis, domain->config, domain->context, id);
     return error;
 }

@@ -21,7 +21,7 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
  * Starts a pending order inside the caller's transaction, which has locked its
  * row: status and jobs.  ORDER_NOT_PENDING.
  */
-enum iw_error order_start(const struct store *store, const struct order *order,
+enum iw_error order_start(const struct domain *domain, const struct order *order,
                           enum order_status *status) IW_MUST_USE;
 
 /* Finds a pending order, for fresh upload URLs.  ORDER_NOT_FOUND, ORDER_NOT_PENDING. */

@@ -12,9 +12,10 @@
 #include "store/quotas.h"
 #include "store/results.h"
 #include "store/texts.h"
+#include "store/transaction.h"
 #include "store/usage.h"
 
-/* The state of one run of the transaction; each run sets all but the first two fields. */
+/* The state of one run of the transaction. */
 struct outcome_write {
     const struct domain *domain;
     const struct outcome *outcome;
@@ -198,8 +199,9 @@ static enum iw_error order_end(const struct store *store, struct outcome_write *
     record->effect.is_order_ended = true;
     record->effect.status = next;
     enum iw_error error = orders_close(store, order, next, record->now_ms, expires_at_ms);
-    return error == IW_OK ? webhook_order_ended(store, order->account_id, order->id, order->type, next)
-                          : error;
+    return error == IW_OK
+               ? webhook_order_ended(record->domain, order->account_id, order->id, order->type, next)
+               : error;
 }
 
 /* After the last file: ends the order, or queues the archive of several results. */
@@ -269,13 +271,10 @@ static enum iw_error file_write(const struct store *store, struct outcome_write 
     return error == IW_OK ? files_done(store, record) : error;
 }
 
-static enum iw_error record_work(const struct store *store, void *user)
+static enum iw_error record_write(const struct store *store, struct outcome_write *record)
 {
-    struct outcome_write *record = user;
     const struct outcome *outcome = record->outcome;
-    record->now_ms = clock_now_ms();
-    record->order_event = ORDER_EVENT_COUNT;
-    record->effect = (struct outcome_effect){.verdict = verdict_of(record->domain, outcome)};
+    record->effect.verdict = verdict_of(record->domain, outcome);
     enum iw_error error = orders_progress_lock(store, outcome->job->order_id, &record->order);
     if (error != IW_OK)
         return error;
@@ -292,9 +291,14 @@ static enum iw_error record_work(const struct store *store, void *user)
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect)
 {
-    struct outcome_write record = {.domain = domain, .outcome = outcome};
-    enum iw_error error = db_transaction(&domain->store, record_work, &record);
-    *effect = record.effect;
+    enum iw_error error;
+    *effect = (struct outcome_effect){0};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct outcome_write record = {
+            .domain = domain, .outcome = outcome, .order_event = ORDER_EVENT_COUNT, .now_ms = clock_now_ms()};
+        error = record_write(&domain->store, &record);
+        *effect = record.effect;
+    }
     return error;
 }
 

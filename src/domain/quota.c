@@ -206,17 +206,17 @@ enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *clai
     return IW_OK;
 }
 
-enum iw_error quota_webhook_claim(const struct store *store, struct domain *domain,
-                                  const struct account *account, struct quota_state *refusal)
+enum iw_error quota_webhook_claim(struct domain *domain, const struct account *account,
+                                  struct quota_state *refusal)
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
     /* Lock before open: an insert that finds the row would share its lock, and two of them deadlock. */
-    enum iw_error error = quotas_lock(store, account->id);
+    enum iw_error error = quotas_lock(&domain->store, account->id);
     if (error == IW_NOT_FOUND) {
-        error = quotas_open(store, account->id);
+        error = quotas_open(&domain->store, account->id);
         if (error == IW_OK)
-            error = quotas_lock(store, account->id);
+            error = quotas_lock(&domain->store, account->id);
     }
     if (error == IW_OK || error == IW_NOT_FOUND)
         error = row_read(domain, account->id, &used);

@@ -48,8 +48,8 @@ enum iw_error quota_used(const struct domain *domain, int64_t account_id,
                          struct quota_numbers *used) IW_MUST_USE;
 
 /* In a transaction that adds a webhook: locks the account's use.  Errors and refusal as quota_refuse. */
-enum iw_error quota_webhook_claim(const struct store *store, struct domain *domain,
-                                  const struct account *account, struct quota_state *refusal) IW_MUST_USE;
+enum iw_error quota_webhook_claim(struct domain *domain, const struct account *account,
+                                  struct quota_state *refusal) IW_MUST_USE;
 
 /*
  * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs usage_high

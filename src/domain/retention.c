@@ -12,6 +12,7 @@
 #include "store/jobs.h"
 #include "store/orders.h"
 #include "store/quotas.h"
+#include "store/transaction.h"
 
 static const int64_t day_ms = 86400000;
 
@@ -97,17 +98,11 @@ enum iw_error retention_order_clear(const struct domain *domain, struct storage 
 
 /* ---- transitions ---- */
 
-/* The argument of the transactions below: one order. */
+/* What the transactions below have in common. */
 struct aging {
     const struct domain *domain;
     struct storage *storage;
-    int64_t order_id;
     int64_t now_ms;
-    bool is_done;
-    /* of a cancellation or deletion */
-    int64_t account_id; /* the owner; 0: an operator cancels */
-    bool is_forced;     /* also with results, which are deleted */
-    enum order_status status;
 };
 
 /* False when the order changed since it was listed. */
@@ -125,88 +120,96 @@ struct ending {
 };
 
 /* Ends a locked order early: files, jobs, counts, webhooks. */
-static enum iw_error order_fail(const struct store *store, struct order_progress *order,
-                                const struct ending *ending, int64_t now_ms)
+static enum iw_error order_fail(const struct aging *aging, struct order_progress *order,
+                                const struct ending *ending)
 {
+    const struct store *store = &aging->domain->store;
     order->failed_count = order->file_count - order->completed_count;
-    enum iw_error error = files_fail(store, order->id, ending->code, ending->sentence, now_ms);
+    enum iw_error error = files_fail(store, order->id, ending->code, ending->sentence, aging->now_ms);
     if (error == IW_OK)
         error = jobs_cancel(store, order->id);
     if (error == IW_OK)
         error = orders_error_write(store, order->id, ending->code);
     if (error == IW_OK)
-        error = orders_progress_write(store, order, now_ms);
+        error = orders_progress_write(store, order, aging->now_ms);
     if (error == IW_OK)
-        error = orders_close(store, order, ending->next, now_ms, 0);
+        error = orders_close(store, order, ending->next, aging->now_ms, 0);
     if (error == IW_OK)
-        error = webhook_order_ended(store, order->account_id, order->id, order->type, ending->next);
+        error = webhook_order_ended(aging->domain, order->account_id, order->id, order->type, ending->next);
     return error;
 }
 
 /* Deletes all files of a locked order, then records it: after an interruption the rows still name them. */
-static enum iw_error order_erase(const struct store *store, struct aging *aging)
+static enum iw_error order_erase(const struct aging *aging, int64_t order_id)
 {
     static const enum filekey_kind all[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
                                             FILEKEY_THUMBNAIL};
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
-    enum iw_error error = kinds_clear(&clearing, aging->order_id, all, FILEKEY_KIND_COUNT);
+    enum iw_error error = kinds_clear(&clearing, order_id, all, FILEKEY_KIND_COUNT);
     if (error == IW_OK)
-        error = quotas_order_erased(store, aging->order_id);
-    return error == IW_OK ? orders_files_forget(store, aging->order_id, aging->now_ms) : error;
+        error = quotas_order_erased(&aging->domain->store, order_id);
+    return error == IW_OK ? orders_files_forget(&aging->domain->store, order_id, aging->now_ms) : error;
 }
 
-static enum iw_error cancel_work(const struct store *store, void *user)
+/* Deletes the files of a locked complete order, and ends it. */
+static enum iw_error order_expire(const struct aging *aging, const struct order_progress *order,
+                                  enum order_status next, int64_t expires_at_ms)
 {
-    struct aging *aging = user;
-    struct order_progress order;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error != IW_OK)
-        return error;
-    struct ending ending = {.code = IW_ORDER_CANCELLED,
-                            .sentence = aging->account_id == 0 ? iw_error_sentence(IW_ORDER_CANCELLED)
-                                                               : "The account deleted the order."};
-    enum order_event event = order.status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
-    if (!order_next(order.type, order.status, event, &ending.next))
-        return context_fail(store->context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
-                            order_status_name(order.status));
-    if (!aging->is_forced && (order.result_count > 0 || order.completed_count > 0))
-        return context_fail(store->context, IW_VALIDATION_FAILED,
+    const struct store *store = &aging->domain->store;
+    enum iw_error error = order_erase(aging, order->id);
+    if (error == IW_OK)
+        error = jobs_forget(store, order->id);
+    return error == IW_OK ? orders_close(store, order, next, aging->now_ms, expires_at_ms) : error;
+}
+
+/* Ends a locked order early and sets its status.  is_forced: also with results, which are deleted. */
+static enum iw_error order_cancel(const struct aging *aging, struct order_progress *order,
+                                  const char *sentence, bool is_forced, enum order_status *status)
+{
+    struct ending ending = {.code = IW_ORDER_CANCELLED, .sentence = sentence};
+    enum order_event event = order->status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
+    if (!order_next(order->type, order->status, event, &ending.next))
+        return context_fail(aging->domain->context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
+                            order_status_name(order->status));
+    if (!is_forced && (order->result_count > 0 || order->completed_count > 0))
+        return context_fail(aging->domain->context, IW_VALIDATION_FAILED,
                             "The order has results already; it ends by itself.  --force deletes them.");
-    aging->status = ending.next;
-    error = order_fail(store, &order, &ending, aging->now_ms);
-    return error == IW_OK && aging->is_forced ? order_erase(store, aging) : error;
+    *status = ending.next;
+    enum iw_error error = order_fail(aging, order, &ending);
+    return error == IW_OK && is_forced ? order_erase(aging, order->id) : error;
 }
 
 enum iw_error retention_cancel(const struct domain *domain, struct storage *storage, int64_t order_id,
                                bool is_forced)
 {
-    struct aging aging = {.domain = domain,
-                          .storage = storage,
-                          .order_id = order_id,
-                          .now_ms = clock_now_ms(),
-                          .is_forced = is_forced};
-    enum iw_error error = db_transaction(&domain->store, cancel_work, &aging);
+    enum iw_error error;
+    const struct aging aging = {domain, storage, clock_now_ms()};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        enum order_status status;
+        error = orders_progress_lock(&domain->store, order_id, &order);
+        if (error == IW_OK)
+            error = order_cancel(&aging, &order, iw_error_sentence(IW_ORDER_CANCELLED), is_forced, &status);
+    }
     return error == IW_OK ? retention_order_clear(domain, storage, order_id) : error;
 }
 
 /* A complete order expires now; of one that ended otherwise only files are left, if any. */
-static enum iw_error delete_work(const struct store *store, void *user)
+static enum iw_error order_delete(const struct aging *aging, int64_t account_id, int64_t order_id,
+                                  enum order_status *status)
 {
-    struct aging *aging = user;
     struct order_progress order;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error == IW_OK && order.account_id != aging->account_id)
-        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    enum iw_error error = orders_progress_lock(&aging->domain->store, order_id, &order);
+    if (error == IW_OK && order.account_id != account_id)
+        return context_fail(aging->domain->context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
         return error;
     if (!order_is_ended(order.status))
-        return cancel_work(store, user);
-    aging->status = order.status;
-    error = order_erase(store, aging);
-    if (error != IW_OK || !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &aging->status))
-        return error;
-    error = jobs_forget(store, order.id);
-    return error == IW_OK ? orders_close(store, &order, aging->status, aging->now_ms, aging->now_ms) : error;
+        return order_cancel(aging, &order, "The account deleted the order.", true, status);
+    *status = order.status;
+    if (order_next(order.type, order.status, ORDER_EVENT_EXPIRE, status))
+        return order_expire(aging, &order, *status, aging->now_ms);
+    return order_erase(aging, order_id);
 }
 
 enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_t order_id,
@@ -216,14 +219,10 @@ enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_
     enum iw_error error = domain_storage_open(domain);
     if (error != IW_OK)
         return error;
-    struct aging aging = {.domain = domain,
-                          .storage = domain->storage,
-                          .order_id = order_id,
-                          .now_ms = clock_now_ms(),
-                          .account_id = account_id,
-                          .is_forced = true};
-    error = db_transaction(&domain->store, delete_work, &aging);
-    *status = aging.status;
+    const struct aging aging = {domain, domain->storage, clock_now_ms()};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = order_delete(&aging, account_id, order_id, status);
+    }
     if (error == IW_OK)
         error = retention_inputs_forget(domain, &order_id, 1);
     if (error == IW_OK)
@@ -231,77 +230,61 @@ enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_
     return error;
 }
 
-static enum iw_error abandon_work(const struct store *store, void *user)
-{
-    struct aging *aging = user;
-    struct order_progress order;
-    struct ending ending = {.code = IW_UPLOAD_EXPIRED, .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
-    aging->is_done = false;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error != IW_OK || !is_still_due(aging, &order, ORDER_PENDING) ||
-        !order_next(order.type, order.status, ORDER_EVENT_ABANDON, &ending.next))
-        return error;
-    aging->is_done = true;
-    return order_fail(store, &order, &ending, aging->now_ms);
-}
+/* ---- all due orders ---- */
 
-static enum iw_error expire_work(const struct store *store, void *user)
+/* Ends an order whose time is over: a pending one fails, a complete one expires.  *is_done: it was due. */
+static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum order_status status,
+                             bool *is_done)
 {
-    struct aging *aging = user;
-    struct order_progress order;
-    enum order_status next;
-    aging->is_done = false;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error != IW_OK || !is_still_due(aging, &order, ORDER_COMPLETE) ||
-        !order_next(order.type, order.status, ORDER_EVENT_EXPIRE, &next))
-        return error;
-    aging->is_done = true;
-    error = order_erase(store, aging);
-    if (error == IW_OK)
-        error = jobs_forget(store, order.id);
-    if (error == IW_OK)
-        error = orders_close(store, &order, next, aging->now_ms, order.expires_at_ms);
+    enum iw_error error;
+    const struct store *store = &aging->domain->store;
+    enum order_event event = status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_EXPIRE;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        struct ending ending = {.code = IW_UPLOAD_EXPIRED, .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
+        error = orders_progress_lock(store, order_id, &order);
+        *is_done = error == IW_OK && is_still_due(aging, &order, status) &&
+                   order_next(order.type, order.status, event, &ending.next);
+        if (*is_done && status == ORDER_PENDING)
+            error = order_fail(aging, &order, &ending);
+        else if (*is_done)
+            error = order_expire(aging, &order, ending.next, order.expires_at_ms);
+    }
     return error;
 }
 
-/* ---- all due orders ---- */
-
-typedef enum iw_error aging_work(const struct store *store, void *user);
-
-static enum iw_error order_age(struct aging *aging, enum order_status status, aging_work *work,
+static enum iw_error order_age(const struct aging *aging, int64_t order_id, enum order_status status,
                                unsigned *count)
 {
+    bool is_done = false;
     struct context *context = aging->domain->context;
-    enum iw_error error = db_transaction(&aging->domain->store, work, aging);
-    if (error != IW_OK || !aging->is_done)
+    enum iw_error error = due_end(aging, order_id, status, &is_done);
+    if (error != IW_OK || !is_done)
         return error;
     (*count)++;
-    context->order_id = aging->order_id;
+    context->order_id = order_id;
     log_event(LOG_INFO, context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
     context->order_id = 0;
-    return status == ORDER_PENDING ? retention_order_clear(aging->domain, aging->storage, aging->order_id)
-                                   : IW_OK;
+    return status == ORDER_PENDING ? retention_order_clear(aging->domain, aging->storage, order_id) : IW_OK;
 }
 
-/* Runs work on every due order of a status, in pages of max.  Stuck orders stay first and are skipped. */
+/* Ends every due order of a status, in pages of max.  Stuck orders stay first and are skipped. */
 static enum iw_error orders_age(const struct domain *domain, struct storage *storage,
-                                enum order_status status, unsigned max, aging_work *work, unsigned *count)
+                                enum order_status status, unsigned max, unsigned *count)
 {
     struct query_ids due = {.count = 0};
     unsigned stuck_before;
     struct batch batch;
     batch_begin(&batch, domain);
-    struct aging aging = {.domain = &batch.domain, .storage = storage, .now_ms = clock_now_ms()};
+    const struct aging aging = {&batch.domain, storage, clock_now_ms()};
     enum iw_error error;
     *count = 0;
     do {
         stuck_before = batch.stuck;
         error = orders_overdue(&batch.domain.store, status, aging.now_ms, max, batch.stuck, &due);
         error = batch_next(&batch, error, 0);
-        for (unsigned i = 0; error == IW_OK && i < due.count; i++) {
-            aging.order_id = due.items[i];
-            error = batch_next(&batch, order_age(&aging, status, work, count), aging.order_id);
-        }
+        for (unsigned i = 0; error == IW_OK && i < due.count; i++)
+            error = batch_next(&batch, order_age(&aging, due.items[i], status, count), due.items[i]);
     } while (error == IW_OK && due.count == max && batch.stuck > stuck_before && batch.stuck < max);
     return batch_end(&batch, error);
 }
@@ -309,30 +292,33 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,
                                 unsigned *count)
 {
-    return orders_age(domain, storage, ORDER_PENDING, max, abandon_work, count);
+    return orders_age(domain, storage, ORDER_PENDING, max, count);
 }
 
 enum iw_error retention_expire(const struct domain *domain, struct storage *storage, unsigned max,
                                unsigned *count)
 {
-    return orders_age(domain, storage, ORDER_COMPLETE, max, expire_work, count);
+    return orders_age(domain, storage, ORDER_COMPLETE, max, count);
 }
 
 /* ---- orders that wait for ever ---- */
 
-static enum iw_error stuck_work(const struct store *store, void *user)
+static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool *is_done)
 {
-    struct aging *aging = user;
-    struct order_progress order;
-    struct ending ending = {.code = IW_PROCESSING_CRASHED,
-                            .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
-    aging->is_done = false;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error != IW_OK || !order_next(order.type, order.status, ORDER_EVENT_FAIL, &ending.next))
-        return error;
-    aging->is_done = true;
-    error = order_fail(store, &order, &ending, aging->now_ms);
-    return error == IW_OK ? order_erase(store, aging) : error;
+    enum iw_error error;
+    const struct store *store = &aging->domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        struct ending ending = {.code = IW_PROCESSING_CRASHED,
+                                .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
+        error = orders_progress_lock(store, order_id, &order);
+        *is_done = error == IW_OK && order_next(order.type, order.status, ORDER_EVENT_FAIL, &ending.next);
+        if (*is_done)
+            error = order_fail(aging, &order, &ending);
+        if (*is_done && error == IW_OK)
+            error = order_erase(aging, order_id);
+    }
+    return error;
 }
 
 enum iw_error retention_stuck(const struct domain *domain, struct storage *storage, unsigned max,
@@ -340,23 +326,22 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
 {
     struct query_ids stuck = {.count = 0};
     struct batch batch;
-    struct aging aging = {.storage = storage, .now_ms = clock_now_ms()};
-    int64_t before_ms = aging.now_ms - domain->config->orders_stuck_s * 1000;
     batch_begin(&batch, domain);
-    aging.domain = &batch.domain;
+    const struct aging aging = {&batch.domain, storage, clock_now_ms()};
+    int64_t before_ms = aging.now_ms - domain->config->orders_stuck_s * 1000;
     *count = 0;
     enum iw_error error =
         orders_stuck(&batch.domain.store, after_id, order_id_make(before_ms, 0), max, &stuck);
     error = batch_next(&batch, error, 0);
     for (unsigned i = 0; error == IW_OK && i < stuck.count; i++) {
-        aging.order_id = stuck.items[i];
-        error = batch_next(&batch, db_transaction(&batch.domain.store, stuck_work, &aging), aging.order_id);
-        if (error != IW_OK || !aging.is_done)
+        bool is_done = false;
+        int64_t order_id = stuck.items[i];
+        error = batch_next(&batch, stuck_end(&aging, order_id, &is_done), order_id);
+        if (error != IW_OK || !is_done)
             continue;
         (*count)++;
-        error =
-            batch_next(&batch, retention_inputs_forget(&batch.domain, &aging.order_id, 1), aging.order_id);
-        domain->context->order_id = aging.order_id;
+        error = batch_next(&batch, retention_inputs_forget(&batch.domain, &order_id, 1), order_id);
+        domain->context->order_id = order_id;
         log_event(LOG_ERROR, domain->context, "order_stuck", LOG_TEXT("reason", "retried_for_too_long"));
         domain->context->order_id = 0;
     }
@@ -365,28 +350,22 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
 
 /* ---- rows ---- */
 
-static enum iw_error forget_work(const struct store *store, void *user)
-{
-    const struct aging *aging = user;
-    struct order_progress order;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    return error == IW_OK ? orders_forget(store, aging->order_id) : error;
-}
-
 enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id, unsigned *count)
 {
     struct query_ids old = {.count = 0};
-    struct aging aging = {.domain = domain, .now_ms = clock_now_ms()};
-    int64_t before_ms = aging.now_ms - domain->config->orders_rows_kept_days * day_ms;
+    const struct store *store = &domain->store;
+    int64_t before_ms = clock_now_ms() - domain->config->orders_rows_kept_days * day_ms;
     *count = 0;
     if (domain->config->orders_rows_kept_days == 0)
         return IW_OK;
-    enum iw_error error =
-        orders_outdated(&domain->store, after_id, order_id_make(before_ms, 0), before_ms, max, &old);
-    for (; error == IW_OK && *count < old.count; ++*count) {
-        aging.order_id = old.items[*count];
-        error = db_transaction(&domain->store, forget_work, &aging);
-    }
+    enum iw_error error = orders_outdated(store, after_id, order_id_make(before_ms, 0), before_ms, max, &old);
+    for (; error == IW_OK && *count < old.count; ++*count)
+        for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+            struct order_progress order;
+            error = orders_progress_lock(store, old.items[*count], &order);
+            if (error == IW_OK)
+                error = orders_forget(store, old.items[*count]);
+        }
     if (*count > 0)
         log_event(LOG_INFO, domain->context, "orders_forgotten", LOG_NUMBER("orders", *count));
     return error;
@@ -394,15 +373,22 @@ enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_
 
 /* ---- accounts ---- */
 
-static enum iw_error remove_work(const struct store *store, void *user)
+static enum iw_error order_remove(const struct aging *aging, int64_t order_id)
 {
-    struct aging *aging = user;
-    struct order_progress order;
-    enum iw_error error = orders_progress_lock(store, aging->order_id, &order);
-    if (error != IW_OK)
-        return error;
-    error = order_is_ended(order.status) ? order_erase(store, aging) : cancel_work(store, aging);
-    return error == IW_OK ? orders_forget(store, aging->order_id) : error;
+    enum iw_error error;
+    const struct store *store = &aging->domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        enum order_status status;
+        error = orders_progress_lock(store, order_id, &order);
+        if (error == IW_OK && order_is_ended(order.status))
+            error = order_erase(aging, order_id);
+        else if (error == IW_OK)
+            error = order_cancel(aging, &order, iw_error_sentence(IW_ORDER_CANCELLED), true, &status);
+        if (error == IW_OK)
+            error = orders_forget(store, order_id);
+    }
+    return error;
 }
 
 /* Late results of its jobs are refused, because the order is gone. */
@@ -412,12 +398,9 @@ static enum iw_error orders_remove(const struct domain *domain, struct storage *
     struct batch batch;
     enum iw_error error = IW_OK;
     batch_begin(&batch, domain);
-    struct aging aging = {
-        .domain = &batch.domain, .storage = storage, .now_ms = clock_now_ms(), .is_forced = true};
-    for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
-        aging.order_id = orders->items[i];
-        error = batch_next(&batch, db_transaction(&batch.domain.store, remove_work, &aging), aging.order_id);
-    }
+    const struct aging aging = {&batch.domain, storage, clock_now_ms()};
+    for (unsigned i = 0; error == IW_OK && i < orders->count; i++)
+        error = batch_next(&batch, order_remove(&aging, orders->items[i]), orders->items[i]);
     return batch_end(&batch, error);
 }
 

@@ -10,18 +10,19 @@
 #include "store/files.h"
 #include "store/orders.h"
 #include "store/quotas.h"
+#include "store/transaction.h"
 
 enum { piece_bytes = 65536 };
 
 /* ---- the check before the body ---- */
 
 /* Finds the file of an upload; for_change locks the order's row. */
-static enum iw_error place_find(struct domain *domain, const struct store *store, const struct filekey *key,
-                                bool for_change, struct upload_place *place)
+static enum iw_error place_find(struct domain *domain, const struct filekey *key, bool for_change,
+                                struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error = files_upload_find(store, key->order_id, key->number, key->kind == FILEKEY_ORIGINAL,
-                                            for_change, place);
+    enum iw_error error = files_upload_find(&domain->store, key->order_id, key->number,
+                                            key->kind == FILEKEY_ORIGINAL, for_change, place);
     if (error == IW_NOT_FOUND)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -41,7 +42,7 @@ static enum iw_error upload_admit(struct domain *domain, const struct presign_gr
                                   int64_t announced_bytes, struct upload_place *place)
 {
     domain->context->order_id = grant->key.order_id;
-    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, place);
+    enum iw_error error = place_find(domain, &grant->key, false, place);
     if (error != IW_OK || announced_bytes <= grant->max_bytes)
         return error;
     return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE,
@@ -102,7 +103,7 @@ static enum iw_error picture_refuse(struct domain *domain, const struct presign_
     struct context *context = domain->context;
     const char *sentence = context->sentence, *reason = context->reason;
     context_clear(context);
-    enum iw_error error = place_find(domain, &domain->store, &grant->key, false, &place);
+    enum iw_error error = place_find(domain, &grant->key, false, &place);
     if (error != IW_OK)
         return error;
     context->reason = reason;
@@ -146,46 +147,23 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
 
 /* ---- the file's row ---- */
 
-/* The argument of upload_record_work. */
-struct upload_record {
-    struct domain *domain;
-    const struct filekey *key;
-    struct upload_facts facts;
-    struct upload_place place;
-    bool is_started; /* the order started with this upload */
-};
-
 /* Embedding and extraction start with their last upload.  Protection waits for a confirmation. */
-static enum iw_error complete_order_start(const struct store *store, struct upload_record *record)
+static enum iw_error complete_order_start(struct domain *domain, const struct upload_place *place,
+                                          int64_t order_id, bool *is_started)
 {
     struct order_view view;
     enum order_status status;
-    if (record->place.order_type == ORDER_ANTI_AI)
+    if (place->order_type == ORDER_ANTI_AI)
         return IW_OK;
-    enum iw_error error =
-        orders_find(store, record->place.account_id, record->key->order_id, &view.order, &view.files);
+    enum iw_error error = orders_find(&domain->store, place->account_id, order_id, &view.order, &view.files);
     if (error != IW_OK)
         return error;
     for (unsigned i = 0; i < view.order.file_rows; i++)
         if (order_file_is_missing(&view.files[i]))
             return IW_OK;
-    error = order_start(store, &view.order, &status);
-    record->is_started = error == IW_OK;
+    error = order_start(domain, &view.order, &status);
+    *is_started = error == IW_OK;
     return error;
-}
-
-/* Locks the order, checks that it is still pending, and updates the file's row. */
-static enum iw_error upload_record_work(const struct store *store, void *user)
-{
-    struct upload_record *record = user;
-    enum iw_error error = place_find(record->domain, store, record->key, true, &record->place);
-    if (error != IW_OK)
-        return error;
-    record->is_started = false;
-    error = files_upload_write(store, record->place.file_id, clock_now_ms(), &record->facts);
-    if (error == IW_OK)
-        error = quotas_stored(store, record->place.account_id, record->facts.size_bytes);
-    return error == IW_OK ? complete_order_start(store, record) : error;
 }
 
 /* Deletes bytes that no row names.  A failure is only logged: reclaim_inputs deletes them later. */
@@ -197,28 +175,26 @@ static void bytes_delete(struct domain *domain, const struct storage_key *key)
         log_failure(&quiet, "upload_leftover");
 }
 
-static enum iw_error place_read_work(const struct store *store, void *user)
-{
-    struct upload_record *record = user;
-    return files_upload_find(store, record->key->order_id, record->key->number,
-                             record->key->kind == FILEKEY_ORIGINAL, true, &record->place);
-}
-
 /*
  * After a failed transaction: IW_OK when the row names the bytes, because only the answer of the commit was
  * lost. Otherwise deletes the bytes and keeps the error.  The row's lock waits for a transaction that still
  * runs.  While the database is away the bytes stay: reclaim_files deletes them later.
  */
-static enum iw_error lost_commit_settle(struct domain *domain, const struct upload_record *record,
+static enum iw_error lost_commit_settle(struct domain *domain, const struct filekey *filekey,
                                         const struct storage_key *key, enum iw_error error)
 {
     struct context quiet;
-    struct upload_record found = {.key = record->key};
+    struct upload_place place;
+    enum iw_error found;
     context_init(&quiet, domain->context->arena, domain->context->request_id);
     const struct store store = {&quiet, domain->store.db};
-    if (db_transaction(&store, place_read_work, &found) != IW_OK)
+    for (struct transaction t = transaction_begin(&store); transaction_goes_on(&t, &found);) {
+        found = files_upload_find(&store, filekey->order_id, filekey->number,
+                                  filekey->kind == FILEKEY_ORIGINAL, true, &place);
+    }
+    if (found != IW_OK)
         return error;
-    if (found.place.store_key == NULL || strcmp(found.place.store_key, record->facts.store_key) != 0) {
+    if (place.store_key == NULL || strcmp(place.store_key, storage_key_text(quiet.arena, key)) != 0) {
         bytes_delete(domain, key);
         return error;
     }
@@ -226,31 +202,48 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct uplo
     return IW_OK;
 }
 
-/* Points the file's row to the new bytes, then deletes those that no row names any more. */
+/* Locks the order, checks that it is still pending, and points the file's row to the bytes. */
+static enum iw_error row_write(struct domain *domain, const struct filekey *filekey,
+                               const struct upload_facts *facts, struct upload_place *place, bool *is_started)
+{
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        *is_started = false;
+        error = place_find(domain, filekey, true, place);
+        if (error == IW_OK)
+            error = files_upload_write(&domain->store, place->file_id, clock_now_ms(), facts);
+        if (error == IW_OK)
+            error = quotas_stored(&domain->store, place->account_id, facts->size_bytes);
+        if (error == IW_OK)
+            error = complete_order_start(domain, place, filekey->order_id, is_started);
+    }
+    return error;
+}
+
+/* Writes the file's row, then deletes the bytes that no row names any more. */
 static enum iw_error bytes_record(struct domain *domain, const struct filekey *filekey,
                                   const struct storage_key *key, struct upload_outcome *outcome)
 {
     struct storage_key before;
-    struct context *context = domain->context;
-    struct upload_record record = {.domain = domain,
-                                   .key = filekey,
-                                   .facts = {.store_key = storage_key_text(context->arena, key),
-                                             .format = outcome->facts.format,
-                                             .size_bytes = outcome->facts.size_bytes,
-                                             .sha256 = outcome->facts.sha256}};
-    enum iw_error error = db_transaction(&domain->store, upload_record_work, &record);
+    struct upload_place place = {.file_id = 0};
+    bool is_started = false;
+    const struct upload_facts facts = {.store_key = storage_key_text(domain->context->arena, key),
+                                       .format = outcome->facts.format,
+                                       .size_bytes = outcome->facts.size_bytes,
+                                       .sha256 = outcome->facts.sha256};
+    enum iw_error error = row_write(domain, filekey, &facts, &place, &is_started);
     bool is_refused = error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED ||
                       error == IW_ORDER_NOT_PENDING || error == IW_AUTH_FORBIDDEN;
     if (is_refused)
         bytes_delete(domain, key);
     else if (error != IW_OK)
-        error = lost_commit_settle(domain, &record, key, error);
+        error = lost_commit_settle(domain, filekey, key, error);
     if (error != IW_OK)
         return error;
-    outcome->is_replacement = record.place.is_uploaded;
-    if (record.is_started)
-        queue_notify(domain->redis, domain->config, context, filekey->order_id);
-    if (record.place.store_key != NULL && storage_key_read(record.place.store_key, &before))
+    outcome->is_replacement = place.is_uploaded;
+    if (is_started)
+        queue_notify(domain->redis, domain->config, domain->context, filekey->order_id);
+    if (place.store_key != NULL && storage_key_read(place.store_key, &before))
         bytes_delete(domain, &before);
     return IW_OK;
 }

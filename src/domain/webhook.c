@@ -10,6 +10,7 @@
 #include "domain/webhook_secret.h"
 #include "service/fetch.h"
 #include "store/deliveries.h"
+#include "store/transaction.h"
 
 /* ---- fields ---- */
 
@@ -60,10 +61,11 @@ enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
-enum iw_error webhook_lock(const struct store *store, int64_t account_id, int64_t id, struct webhook *webhook)
+enum iw_error webhook_lock(const struct domain *domain, int64_t account_id, int64_t id,
+                           struct webhook *webhook)
 {
-    enum iw_error error = webhooks_lock(store, account_id, id, webhook);
-    return error == IW_NOT_FOUND ? context_fail(store->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
+    enum iw_error error = webhooks_lock(&domain->store, account_id, id, webhook);
+    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
@@ -82,18 +84,6 @@ int64_t webhook_overlap_end_ms(const struct webhook *webhook)
 
 /* ---- create, change, remove, rotate ---- */
 
-/* The argument of the transactions below; each uses the fields that it needs. */
-struct webhook_work {
-    struct domain *domain;
-    const struct account *account; /* of a new webhook */
-    int64_t account_id;
-    int64_t id;
-    const struct webhook_fields *fields;
-    struct webhook *webhook;
-    const char *secret;
-    struct quota_state *refusal;
-};
-
 /* A new secret: returned as text for the client, sealed for the database. */
 static const char *secret_new(struct domain *domain, int64_t account_id,
                               uint8_t sealed[webhook_secret_sealed_bytes])
@@ -107,13 +97,13 @@ static const char *secret_new(struct domain *domain, int64_t account_id,
 }
 
 /* Checks a new URL inside the transaction, so that concurrent requests cannot use it twice. */
-static enum iw_error url_reuse_check(const struct store *store, const struct webhook_work *work)
+static enum iw_error url_reuse_check(struct domain *domain, int64_t account_id, int64_t id, const char *url)
 {
     struct query_texts urls = {.count = 0};
-    struct arena *arena = store->context->arena;
-    const char *normal = fetch_url_normal(arena, work->fields->url);
+    struct arena *arena = domain->context->arena;
+    const char *normal = fetch_url_normal(arena, url);
     bool is_used = false;
-    enum iw_error error = webhooks_urls_lock(store, work->account_id, work->id, &urls);
+    enum iw_error error = webhooks_urls_lock(&domain->store, account_id, id, &urls);
     if (error != IW_OK)
         return error;
     /* Compared as the receiver sees them: another spelling would make it another receiver of each event. */
@@ -121,119 +111,105 @@ static enum iw_error url_reuse_check(const struct store *store, const struct web
         is_used |= strcmp(fetch_url_normal(arena, urls.items[i]), normal) == 0;
     if (is_used)
         context_detail(
-            store->context, "url",
+            domain->context, "url",
             "is the URL of another webhook of the account, which receives each event; change that one");
-    return context_validated(store->context);
+    return context_validated(domain->context);
 }
 
-static enum iw_error create_work(const struct store *store, void *user)
+/* Adds the row and its first secret. */
+static enum iw_error webhook_write(struct domain *domain, int64_t account_id,
+                                   const struct webhook_fields *fields, int64_t *id, const char **secret)
 {
-    struct webhook_work *work = user;
     uint8_t sealed[webhook_secret_sealed_bytes];
-    const struct webhook_fields *fields = work->fields;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = quota_webhook_claim(store, work->domain, work->account, work->refusal);
-    if (error == IW_OK)
-        error = url_reuse_check(store, work);
+    const char *name = fields->name != NULL ? fields->name : "";
+    enum iw_error error = webhooks_insert(&domain->store, account_id, name, fields->url, now_ms, id);
     if (error != IW_OK)
         return error;
-    error = webhooks_insert(store, work->account_id, fields->name != NULL ? fields->name : "", fields->url,
-                            now_ms, &work->id);
-    if (error != IW_OK)
-        return error;
-    work->secret = secret_new(work->domain, work->account_id, sealed);
-    return webhooks_secret_add(store, work->id, sealed, sizeof sealed, now_ms, now_ms);
+    *secret = secret_new(domain, account_id, sealed);
+    return webhooks_secret_add(&domain->store, *id, sealed, sizeof sealed, now_ms, now_ms);
 }
 
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
                              const char **secret, struct quota_state *refusal)
 {
-    struct webhook_work work = {.domain = domain,
-                                .account = account,
-                                .account_id = account->id,
-                                .fields = fields,
-                                .refusal = refusal};
+    int64_t id = 0;
     enum iw_error error = context_validated(domain->context);
-    if (error == IW_OK)
-        error = db_transaction(&domain->store, create_work, &work);
-    *secret = work.secret;
-    return error == IW_OK ? webhook_find(domain, account->id, work.id, webhook) : error;
-}
-
-static enum iw_error change_work(const struct store *store, void *user)
-{
-    struct webhook_work *work = user;
-    struct webhook *webhook = work->webhook;
-    const struct webhook_fields *fields = work->fields;
-    int64_t now_ms = clock_now_ms();
-    enum iw_error error = webhook_lock(store, work->account_id, work->id, webhook);
-    if (error == IW_OK && fields->url != NULL && strcmp(fields->url, webhook->url) != 0)
-        error = url_reuse_check(store, work);
     if (error != IW_OK)
         return error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = quota_webhook_claim(domain, account, refusal);
+        if (error == IW_OK)
+            error = url_reuse_check(domain, account->id, 0, fields->url);
+        if (error == IW_OK)
+            error = webhook_write(domain, account->id, fields, &id, secret);
+    }
+    return error == IW_OK ? webhook_find(domain, account->id, id, webhook) : error;
+}
+
+static void fields_apply(const struct webhook_fields *fields, struct webhook *webhook)
+{
     if (fields->name != NULL)
         webhook->name = fields->name;
     if (fields->url != NULL)
         webhook->url = fields->url;
-    if (fields->is_active >= 0 && webhook->is_active != (fields->is_active == 1)) {
-        webhook->is_active = fields->is_active == 1;
-        webhook->inactive_reason = webhook->is_active ? NULL : "BY_CLIENT";
-    }
-    webhook->updated_ms = now_ms;
-    error = webhooks_update(store, webhook, now_ms);
-    if (error == IW_OK && !webhook->is_active)
-        error = deliveries_cancel(store, work->id, "webhook_inactive", now_ms);
-    return error;
+    if (fields->is_active < 0 || webhook->is_active == (fields->is_active == 1))
+        return;
+    webhook->is_active = fields->is_active == 1;
+    webhook->inactive_reason = webhook->is_active ? NULL : "BY_CLIENT";
 }
 
 enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t id,
                              const struct webhook_fields *fields, struct webhook *webhook)
 {
-    struct webhook_work work = {
-        .domain = domain, .account_id = account_id, .id = id, .fields = fields, .webhook = webhook};
-    return db_transaction(&domain->store, change_work, &work);
-}
-
-static enum iw_error remove_work(const struct store *store, void *user)
-{
-    struct webhook_work *work = user;
-    struct webhook webhook;
-    int64_t now_ms = clock_now_ms();
-    enum iw_error error = webhook_lock(store, work->account_id, work->id, &webhook);
-    if (error == IW_OK)
-        error = webhooks_delete(store, work->id, now_ms);
-    if (error == IW_OK)
-        error = deliveries_cancel(store, work->id, "webhook_deleted", now_ms);
+    enum iw_error error;
+    const struct store *store = &domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        int64_t now_ms = clock_now_ms();
+        error = webhook_lock(domain, account_id, id, webhook);
+        if (error == IW_OK && fields->url != NULL && strcmp(fields->url, webhook->url) != 0)
+            error = url_reuse_check(domain, account_id, id, fields->url);
+        if (error != IW_OK)
+            continue;
+        fields_apply(fields, webhook);
+        webhook->updated_ms = now_ms;
+        error = webhooks_update(store, webhook, now_ms);
+        if (error == IW_OK && !webhook->is_active)
+            error = deliveries_cancel(store, id, "webhook_inactive", now_ms);
+    }
     return error;
 }
 
 enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id)
 {
-    struct webhook_work work = {.domain = domain, .account_id = account_id, .id = id};
-    return db_transaction(&domain->store, remove_work, &work);
-}
-
-static enum iw_error rotate_work(const struct store *store, void *user)
-{
-    struct webhook_work *work = user;
-    uint8_t sealed[webhook_secret_sealed_bytes];
-    int64_t now_ms = clock_now_ms();
-    enum iw_error error = webhook_lock(store, work->account_id, work->id, work->webhook);
-    if (error != IW_OK)
-        return error;
-    work->secret = secret_new(work->domain, work->account_id, sealed);
-    work->webhook->updated_ms = now_ms;
-    work->webhook->secret_before_until_ms = now_ms + webhook_overlap_ms;
-    return webhooks_secret_add(store, work->id, sealed, sizeof sealed, work->webhook->secret_before_until_ms,
-                               now_ms);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct webhook webhook;
+        int64_t now_ms = clock_now_ms();
+        error = webhook_lock(domain, account_id, id, &webhook);
+        if (error == IW_OK)
+            error = webhooks_delete(&domain->store, id, now_ms);
+        if (error == IW_OK)
+            error = deliveries_cancel(&domain->store, id, "webhook_deleted", now_ms);
+    }
+    return error;
 }
 
 enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
                              const char **secret)
 {
-    struct webhook_work work = {.domain = domain, .account_id = account_id, .id = id, .webhook = webhook};
-    enum iw_error error = db_transaction(&domain->store, rotate_work, &work);
-    *secret = work.secret;
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        uint8_t sealed[webhook_secret_sealed_bytes];
+        int64_t now_ms = clock_now_ms(), until_ms = now_ms + webhook_overlap_ms;
+        error = webhook_lock(domain, account_id, id, webhook);
+        if (error != IW_OK)
+            continue;
+        *secret = secret_new(domain, account_id, sealed);
+        webhook->updated_ms = now_ms;
+        webhook->secret_before_until_ms = until_ms;
+        error = webhooks_secret_add(&domain->store, id, sealed, sizeof sealed, until_ms, now_ms);
+    }
     return error;
 }

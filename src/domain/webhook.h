@@ -52,7 +52,7 @@ enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id
                            struct webhook *webhook) IW_MUST_USE;
 
 /* The same inside the caller's transaction; locks the row. */
-enum iw_error webhook_lock(const struct store *store, int64_t account_id, int64_t id,
+enum iw_error webhook_lock(const struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;
 
 /* One page of webhooks; the arena owns it. */

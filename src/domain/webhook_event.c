@@ -6,6 +6,7 @@
 #include "service/queue.h"
 #include "store/deliveries.h"
 #include "store/events.h"
+#include "store/transaction.h"
 
 enum { id_attempts_max = 5 };
 
@@ -24,7 +25,7 @@ static enum iw_error event_insert(const struct store *store, int64_t account_id,
     return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
 
-enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
+enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status)
 {
     int64_t id;
@@ -32,10 +33,10 @@ enum iw_error webhook_order_ended(const struct store *store, int64_t account_id,
     enum webhook_event_type event;
     if (!webhook_event_type_of(type, status, &event))
         return IW_OK;
-    enum iw_error error = event_insert(store, account_id, order_id, event, &id, &is_written);
+    enum iw_error error = event_insert(&domain->store, account_id, order_id, event, &id, &is_written);
     if (error != IW_OK || !is_written)
         return error;
-    return deliveries_insert(store, id, account_id, 0, clock_now_ms());
+    return deliveries_insert(&domain->store, id, account_id, 0, clock_now_ms());
 }
 
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
@@ -61,13 +62,6 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 
 /* ---- test and retry ---- */
 
-/* The argument of try_work and retry_work. */
-struct webhook_event_work {
-    int64_t account_id;
-    int64_t id; /* the webhook's */
-    int64_t event_id;
-};
-
 static enum iw_error active_check(struct context *context, const struct webhook *webhook)
 {
     if (webhook->is_active)
@@ -84,55 +78,49 @@ static enum iw_error event_find(const struct store *store, int64_t id, int64_t e
     return error == IW_NOT_FOUND ? context_fail(store->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
 }
 
-static enum iw_error try_work(const struct store *store, void *user)
-{
-    struct webhook_event_work *work = user;
-    struct webhook webhook;
-    bool is_written;
-    enum iw_error error = webhook_lock(store, work->account_id, work->id, &webhook);
-    if (error == IW_OK)
-        error = active_check(store->context, &webhook);
-    if (error == IW_OK)
-        error = event_insert(store, work->account_id, 0, WEBHOOK_TEST, &work->event_id, &is_written);
-    if (error == IW_OK)
-        error = deliveries_insert(store, work->event_id, work->account_id, work->id, clock_now_ms());
-    return error;
-}
-
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
 {
-    struct webhook_event_work work = {.account_id = account_id, .id = id};
-    enum iw_error error = db_transaction(&domain->store, try_work, &work);
+    int64_t event_id = 0;
+    enum iw_error error;
+    const struct store *store = &domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct webhook webhook;
+        bool is_written;
+        error = webhook_lock(domain, account_id, id, &webhook);
+        if (error == IW_OK)
+            error = active_check(domain->context, &webhook);
+        if (error == IW_OK)
+            error = event_insert(store, account_id, 0, WEBHOOK_TEST, &event_id, &is_written);
+        if (error == IW_OK)
+            error = deliveries_insert(store, event_id, account_id, id, clock_now_ms());
+    }
     if (error == IW_OK)
-        error = events_find(&domain->store, id, work.event_id, event);
+        error = events_find(store, id, event_id, event);
     if (error == IW_OK)
         queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;
 }
 
-/* NOT_FOUND of deliveries_repeat means that the event is being sent already: no error. */
-static enum iw_error retry_work(const struct store *store, void *user)
-{
-    struct webhook_event_work *work = user;
-    struct webhook webhook;
-    struct webhook_event event;
-    enum iw_error error = webhook_lock(store, work->account_id, work->id, &webhook);
-    if (error == IW_OK)
-        error = event_find(store, work->id, work->event_id, &event);
-    if (error == IW_OK)
-        error = active_check(store->context, &webhook);
-    if (error == IW_OK)
-        error = deliveries_repeat(store, work->id, work->event_id, clock_now_ms());
-    return error == IW_NOT_FOUND ? IW_OK : error;
-}
-
 enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
                                   struct webhook_event *event)
 {
-    struct webhook_event_work work = {.account_id = account_id, .id = id, .event_id = event_id};
-    enum iw_error error = db_transaction(&domain->store, retry_work, &work);
+    enum iw_error error;
+    const struct store *store = &domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct webhook webhook;
+        error = webhook_lock(domain, account_id, id, &webhook);
+        if (error == IW_OK)
+            error = event_find(store, id, event_id, event);
+        if (error == IW_OK)
+            error = active_check(domain->context, &webhook);
+        if (error == IW_OK)
+            error = deliveries_repeat(store, id, event_id, clock_now_ms());
+        /* The event is being sent already. */
+        if (error == IW_NOT_FOUND)
+            error = IW_OK;
+    }
     if (error == IW_OK)
-        error = event_find(&domain->store, id, event_id, event);
+        error = event_find(store, id, event_id, event);
     if (error == IW_OK)
         queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;

@@ -18,7 +18,7 @@
  * It runs inside the transaction that ends the order.  Some statuses have no event.
  * The deliveries are due at once; a wake-up after the commit avoids the wait for the next sweep.
  */
-enum iw_error webhook_order_ended(const struct store *store, int64_t account_id, int64_t order_id,
+enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status) IW_MUST_USE;
 
 /* Sends a test event to one webhook.  VALIDATION_FAILED when it is not active. */

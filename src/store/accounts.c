@@ -1,5 +1,6 @@
 #include "store/accounts.h"
 
+#include "store/transaction.h"
 #include "base/text.h"
 #include "store/query.h"
 #include "store/quotas.h"
@@ -133,31 +134,22 @@ enum iw_error accounts_suspend(const struct store *store, int64_t id)
     return status_set(store, id, ACCOUNT_SUSPENDED);
 }
 
-/* The argument of resume_work. */
-struct resumption {
-    int64_t account_id;
-    int64_t pending_until_ms;
-};
-
-static enum iw_error resume_work(const struct store *store, void *user)
-{
-    const struct resumption *resumption = user;
-    const struct db_value values[] = {db_time(resumption->pending_until_ms),
-                                      db_integer(resumption->account_id)};
-    enum iw_error error = db_run(
-        store,
-        "UPDATE orders SET expires_at = GREATEST(expires_at, ?) WHERE account_id = ? AND status = 'pending'",
-        values, 2, NULL);
-    if (error == IW_OK)
-        error = db_run(store, "UPDATE webhooks SET first_failure_at = NULL WHERE account_id = ?", values + 1,
-                       1, NULL);
-    return error == IW_OK ? status_set(store, resumption->account_id, ACCOUNT_ACTIVE) : error;
-}
-
 enum iw_error accounts_resume(const struct store *store, int64_t id, int64_t pending_until_ms)
 {
-    struct resumption resumption = {id, pending_until_ms};
-    return db_transaction(store, resume_work, &resumption);
+    enum iw_error error;
+    const struct db_value values[] = {db_time(pending_until_ms), db_integer(id)};
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = db_run(store,
+                       "UPDATE orders SET expires_at = GREATEST(expires_at, ?) WHERE account_id = ? AND "
+                       "status = 'pending'",
+                       values, 2, NULL);
+        if (error == IW_OK)
+            error = db_run(store, "UPDATE webhooks SET first_failure_at = NULL WHERE account_id = ?",
+                           values + 1, 1, NULL);
+        if (error == IW_OK)
+            error = status_set(store, id, ACCOUNT_ACTIVE);
+    }
+    return error;
 }
 
 enum iw_error accounts_get(const struct store *store, int64_t id, struct account_row *account)

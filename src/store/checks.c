@@ -1,5 +1,6 @@
 #include "store/checks.h"
 
+#include "store/transaction.h"
 /* The orders of a suspended account wait. The account is read in a subquery, so that FOR UPDATE does not lock
  * it. */
 #define DUE                                                                                                  \
@@ -13,44 +14,30 @@ enum iw_error checks_add(const struct store *store, int64_t order_id, int64_t ac
                   values, 3, NULL);
 }
 
-/* The argument of take_work. */
-struct taking {
-    int64_t now_ms;
-    int64_t until_ms;
-    struct check *checks;
-    unsigned count;
-};
-
-static enum iw_error take_work(const struct store *store, void *user)
-{
-    struct taking *taking = user;
-    struct db_rows rows;
-    const struct db_value due[] = {db_time(taking->now_ms), db_integer(checks_max)};
-    taking->count = 0;
-    enum iw_error error = db_run(
-        store, "SELECT c.order_id, c.account_id " DUE "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
-        due, 2, &rows);
-    for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
-        struct check *check = &taking->checks[taking->count++];
-        *check = (struct check){db_integer_of(db_at(&rows, i, 0)), db_integer_of(db_at(&rows, i, 1))};
-        error = checks_move(store, check->order_id, taking->until_ms);
-    }
-    return error;
-}
-
 enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t until_ms, struct check *checks,
                           unsigned *count)
 {
-    struct taking taking = {.now_ms = now_ms, .until_ms = until_ms, .checks = checks};
     struct db_rows rows;
-    const struct db_value due[] = {db_time(now_ms)};
+    unsigned taken = 0;
+    const struct db_value due[] = {db_time(now_ms), db_integer(checks_max)};
     *count = 0;
     /* A query without locks first: most looks find nothing. */
     enum iw_error error = db_run(store, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    error = db_transaction(store, take_work, &taking);
-    *count = error == IW_OK ? taking.count : 0;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        taken = 0;
+        error = db_run(store,
+                       "SELECT c.order_id, c.account_id " DUE
+                       "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
+                       due, 2, &rows);
+        for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
+            checks[taken++] =
+                (struct check){db_integer_of(db_at(&rows, i, 0)), db_integer_of(db_at(&rows, i, 1))};
+            error = checks_move(store, db_integer_of(db_at(&rows, i, 0)), until_ms);
+        }
+    }
+    *count = error == IW_OK ? taken : 0;
     return error;
 }
 

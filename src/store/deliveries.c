@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/leases.h"
+#include "store/transaction.h"
 
 _Static_assert((int)deliveries_receiver_max <= (int)leases_rows_max, "one lease takes all of a receiver");
 
@@ -56,38 +57,33 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
     return IW_OK;
 }
 
-struct lease_work {
-    const struct deliveries_request *request;
-    struct deliveries_lease *lease;
-};
-
 /*
  * Locks the webhook's row: workers lease from it one after the other and together keep
  * deliveries_receiver_max. lease->webhook_id stays 0 while another worker has the lock.
  */
-static enum iw_error lease_receiver(const struct store *store, const struct lease_work *work, bool *is_active)
+static enum iw_error lease_receiver(const struct store *store, const struct deliveries_request *request,
+                                    struct deliveries_lease *lease, bool *is_active)
 {
     struct db_rows rows;
-    struct deliveries_lease *lease = work->lease;
-    const struct db_value values[] = {db_integer(work->request->webhook_id)};
+    const struct db_value values[] = {db_integer(request->webhook_id)};
     enum iw_error error = db_run(store,
                                  "SELECT account_id, url, is_active AND deleted_at IS NULL FROM webhooks "
                                  "WHERE id = ? FOR UPDATE SKIP LOCKED",
                                  values, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    lease->webhook_id = work->request->webhook_id;
+    lease->webhook_id = request->webhook_id;
     lease->account_id = db_integer_of(db_at(&rows, 0, 0));
     lease->url = db_text_of(db_at(&rows, 0, 1));
     *is_active = db_integer_of(db_at(&rows, 0, 2)) != 0;
     return IW_OK;
 }
 
-static enum iw_error lease_secrets(const struct store *store, const struct lease_work *work)
+static enum iw_error lease_secrets(const struct store *store, const struct deliveries_request *request,
+                                   struct deliveries_lease *lease)
 {
     struct db_rows rows;
-    struct deliveries_lease *lease = work->lease;
-    const struct db_value values[] = {db_integer(work->request->webhook_id), db_time(work->request->now_ms),
+    const struct db_value values[] = {db_integer(request->webhook_id), db_time(request->now_ms),
                                       db_integer(deliveries_secrets_max)};
     enum iw_error error =
         db_run(store,
@@ -102,23 +98,23 @@ static enum iw_error lease_secrets(const struct store *store, const struct lease
     return error;
 }
 
-static enum iw_error lease_choose(const struct store *store, const struct lease_work *work)
+static enum iw_error lease_choose(const struct store *store, const struct deliveries_request *request,
+                                  struct deliveries_lease *lease)
 {
     struct db_rows rows;
     int64_t busy = 0;
-    struct deliveries_lease *lease = work->lease;
-    const struct db_value receiver[] = {db_integer(work->request->webhook_id)};
+    const struct db_value receiver[] = {db_integer(request->webhook_id)};
     enum iw_error error = query_number(
         store, "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'SENDING' AND webhook_id = ?",
         receiver, 1, &busy);
     if (error != IW_OK)
         return error;
     int64_t room = deliveries_receiver_max - busy;
-    if (room > work->request->most)
-        room = work->request->most;
+    if (room > request->most)
+        room = request->most;
     if (room <= 0)
         return IW_OK;
-    const struct db_value values[] = {db_integer(work->request->webhook_id), db_time(work->request->now_ms),
+    const struct db_value values[] = {db_integer(request->webhook_id), db_time(request->now_ms),
                                       db_integer(room)};
     error = db_run(store,
                    "SELECT id, event_id, attempt + 1, failure_count FROM webhook_deliveries WHERE status = "
@@ -135,22 +131,20 @@ static enum iw_error lease_choose(const struct store *store, const struct lease_
     return error;
 }
 
-static enum iw_error lease_run(const struct store *store, void *user)
+static enum iw_error lease_write(const struct store *store, const struct deliveries_request *request,
+                                 struct deliveries_lease *lease)
 {
-    struct lease_work *work = user;
-    struct deliveries_lease *lease = work->lease;
-    const struct deliveries_request *request = work->request;
     bool is_active = false;
     *lease = (struct deliveries_lease){.count = 0};
-    enum iw_error error = lease_receiver(store, work, &is_active);
+    enum iw_error error = lease_receiver(store, request, lease, &is_active);
     if (error != IW_OK || lease->webhook_id == 0)
         return error;
     if (!is_active)
         return deliveries_cancel(store, request->webhook_id, "webhook_inactive", request->now_ms);
-    error = lease_choose(store, work);
+    error = lease_choose(store, request, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
-    error = lease_secrets(store, work);
+    error = lease_secrets(store, request, lease);
     if (error != IW_OK)
         return error;
     int64_t ids[deliveries_receiver_max];
@@ -163,17 +157,14 @@ static enum iw_error lease_run(const struct store *store, void *user)
 enum iw_error deliveries_lease(const struct store *store, const struct deliveries_request *request,
                                struct deliveries_lease *lease)
 {
-    struct lease_work work = {request, lease};
-    enum iw_error error = db_transaction(store, lease_run, &work);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = lease_write(store, request, lease);
+    }
     if (error != IW_OK)
         lease->count = 0;
     return error;
 }
-
-struct record_work {
-    const struct deliveries_attempt *attempt;
-    const char *inactive_reason;
-};
 
 static enum iw_error fenced(struct context *context)
 {
@@ -210,49 +201,52 @@ static enum iw_error record_delivery(const struct store *store, const struct del
     return fenced(store->context);
 }
 
-static enum iw_error receiver_deactivate(const struct store *store, struct record_work *work,
+static enum iw_error receiver_deactivate(const struct store *store, const struct deliveries_attempt *attempt,
                                          const char *reason, const char *delivery_reason)
 {
-    const struct db_value values[] = {db_text(reason), db_time(work->attempt->now_ms),
-                                      db_integer(work->attempt->webhook_id)};
+    const struct db_value values[] = {db_text(reason), db_time(attempt->now_ms),
+                                      db_integer(attempt->webhook_id)};
     enum iw_error error = db_run(store,
                                  "UPDATE webhooks SET is_active = FALSE, inactive_reason = ?, updated_at = ? "
                                  "WHERE id = ? AND is_active",
                                  values, 3, NULL);
     if (error != IW_OK)
         return error;
-    work->inactive_reason = reason;
-    return deliveries_cancel(store, work->attempt->webhook_id, delivery_reason, work->attempt->now_ms);
+    return deliveries_cancel(store, attempt->webhook_id, delivery_reason, attempt->now_ms);
 }
 
-/* Writes the row of the webhook only when it changes. */
-static enum iw_error record_receiver(const struct store *store, struct record_work *work,
-                                     int64_t first_failure_ms)
+/* Writes the row of the webhook only when it changes.  *inactive_reason: set when it was deactivated. */
+static enum iw_error record_receiver(const struct store *store, const struct deliveries_attempt *attempt,
+                                     int64_t first_failure_ms, const char **inactive_reason)
 {
-    if (work->attempt->verdict->event == DELIVERY_EVENT_SUCCEED) {
-        const struct db_value values[] = {db_integer(work->attempt->webhook_id)};
+    if (attempt->verdict->event == DELIVERY_EVENT_SUCCEED) {
+        const struct db_value values[] = {db_integer(attempt->webhook_id)};
         return first_failure_ms == 0
                    ? IW_OK
                    : db_run(store, "UPDATE webhooks SET first_failure_at = NULL WHERE id = ?", values, 1,
                             NULL);
     }
-    if (work->attempt->verdict->is_gone)
-        return receiver_deactivate(store, work, "RECEIVER_GONE", "receiver_gone");
-    if (delivery_is_hopeless(first_failure_ms, work->attempt->now_ms))
-        return receiver_deactivate(store, work, "RECEIVER_FAILING", "receiver_failing");
-    const struct db_value values[] = {db_time(work->attempt->now_ms), db_integer(work->attempt->webhook_id)};
+    if (attempt->verdict->is_gone) {
+        *inactive_reason = "RECEIVER_GONE";
+        return receiver_deactivate(store, attempt, *inactive_reason, "receiver_gone");
+    }
+    if (delivery_is_hopeless(first_failure_ms, attempt->now_ms)) {
+        *inactive_reason = "RECEIVER_FAILING";
+        return receiver_deactivate(store, attempt, *inactive_reason, "receiver_failing");
+    }
+    const struct db_value values[] = {db_time(attempt->now_ms), db_integer(attempt->webhook_id)};
     return first_failure_ms != 0
                ? IW_OK
                : db_run(store, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2, NULL);
 }
 
 /* Locks the webhook before the delivery, as all transactions do: no two of them wait for each other. */
-static enum iw_error record_run(const struct store *store, void *user)
+static enum iw_error record_write(const struct store *store, const struct deliveries_attempt *attempt,
+                                  const char **inactive_reason)
 {
-    struct record_work *work = user;
     struct db_rows rows;
-    const struct db_value values[] = {db_integer(work->attempt->webhook_id)};
-    work->inactive_reason = NULL;
+    const struct db_value values[] = {db_integer(attempt->webhook_id)};
+    *inactive_reason = NULL;
     enum iw_error error = db_run(
         store, "SELECT first_failure_at, is_active FROM webhooks WHERE id = ? FOR UPDATE", values, 1, &rows);
     if (error != IW_OK)
@@ -261,16 +255,20 @@ static enum iw_error record_run(const struct store *store, void *user)
         return fenced(store->context);
     int64_t first_failure_ms = db_integer_of(db_at(&rows, 0, 0));
     bool is_active = db_integer_of(db_at(&rows, 0, 1)) != 0;
-    error = record_delivery(store, work->attempt);
-    return error == IW_OK && is_active ? record_receiver(store, work, first_failure_ms) : error;
+    error = record_delivery(store, attempt);
+    return error == IW_OK && is_active ? record_receiver(store, attempt, first_failure_ms, inactive_reason)
+                                       : error;
 }
 
 enum iw_error deliveries_record(const struct store *store, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason)
 {
-    struct record_work work = {.attempt = attempt};
-    enum iw_error error = db_transaction(store, record_run, &work);
-    *inactive_reason = error == IW_OK ? work.inactive_reason : NULL;
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = record_write(store, attempt, inactive_reason);
+    }
+    if (error != IW_OK)
+        *inactive_reason = NULL;
     return error;
 }
 

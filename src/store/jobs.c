@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/leases.h"
+#include "store/transaction.h"
 
 /* As many question marks as jobs_lease_max; unused ones are 0, which is no id. */
 #define LEASE_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -273,9 +274,8 @@ static enum iw_error job_read(struct context *context, const struct db_rows *row
     return IW_OK;
 }
 
-static enum iw_error lease_run(const struct store *store, void *user)
+static enum iw_error lease_write(const struct store *store, struct lease *lease)
 {
-    struct lease *lease = user;
     struct db_rows rows;
     struct db_value ids[jobs_lease_max];
     const struct leases_request request = {.owner = lease->place->owner, .lease_s = lease->place->lease_s};
@@ -320,7 +320,10 @@ enum iw_error jobs_lease(const struct store *store, const struct jobs_place *pla
     struct lease lease = {
         .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
-    enum iw_error error = db_transaction(store, lease_run, &lease);
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = lease_write(store, &lease);
+    }
     if (error == IW_OK) {
         *count = lease.count;
         *place->cursor = lease.cursor;

@@ -1,5 +1,6 @@
 #include "store/mails.h"
 
+#include "store/transaction.h"
 enum iw_error mails_insert(const struct store *store, const char *recipient, const uint8_t *sealed,
                            size_t size, int64_t now_ms)
 {
@@ -20,38 +21,30 @@ enum iw_error mails_are_due(const struct store *store, int64_t now_ms, bool *are
     return error;
 }
 
-/* The argument of lease_work. */
-struct mails_work {
-    int64_t now_ms;
-    int64_t until_ms;
-    struct mails_row *row;
-};
-
-static enum iw_error lease_work(const struct store *store, void *user)
-{
-    struct db_rows rows;
-    struct mails_work *work = user;
-    const struct db_value due[] = {db_time(work->now_ms)};
-    enum iw_error error = db_run(store,
-                                 "SELECT id, attempt, recipient, sealed FROM mails WHERE available_at <= ? "
-                                 "ORDER BY available_at LIMIT 1 FOR UPDATE SKIP LOCKED",
-                                 due, 1, &rows);
-    if (error != IW_OK || rows.count == 0)
-        return error != IW_OK ? error : IW_NOT_FOUND;
-    *work->row = (struct mails_row){.id = db_integer_of(db_at(&rows, 0, 0)),
-                                    .attempt = db_integer_of(db_at(&rows, 0, 1)) + 1,
-                                    .recipient = db_text_of(db_at(&rows, 0, 2)),
-                                    .sealed = (const uint8_t *)db_text_of(db_at(&rows, 0, 3)),
-                                    .sealed_size = db_at(&rows, 0, 3)->length};
-    const struct db_value lease[] = {db_time(work->until_ms), db_integer(work->row->id)};
-    return db_run(store, "UPDATE mails SET attempt = attempt + 1, available_at = ? WHERE id = ?", lease, 2,
-                  NULL);
-}
-
 enum iw_error mails_lease(const struct store *store, int64_t now_ms, int64_t until_ms, struct mails_row *row)
 {
-    struct mails_work work = {now_ms, until_ms, row};
-    return db_transaction(store, lease_work, &work);
+    enum iw_error error;
+    const struct db_value due[] = {db_time(now_ms)};
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct db_rows rows;
+        error = db_run(store,
+                       "SELECT id, attempt, recipient, sealed FROM mails WHERE available_at <= ? ORDER BY "
+                       "available_at LIMIT 1 FOR UPDATE SKIP LOCKED",
+                       due, 1, &rows);
+        if (error == IW_OK && rows.count == 0)
+            error = IW_NOT_FOUND;
+        if (error != IW_OK)
+            continue;
+        *row = (struct mails_row){.id = db_integer_of(db_at(&rows, 0, 0)),
+                                  .attempt = db_integer_of(db_at(&rows, 0, 1)) + 1,
+                                  .recipient = db_text_of(db_at(&rows, 0, 2)),
+                                  .sealed = (const uint8_t *)db_text_of(db_at(&rows, 0, 3)),
+                                  .sealed_size = db_at(&rows, 0, 3)->length};
+        const struct db_value lease[] = {db_time(until_ms), db_integer(row->id)};
+        error = db_run(store, "UPDATE mails SET attempt = attempt + 1, available_at = ? WHERE id = ?", lease,
+                       2, NULL);
+    }
+    return error;
 }
 
 enum iw_error mails_delete(const struct store *store, int64_t id, int64_t attempt)
