@@ -78,7 +78,7 @@ rule_sql_in_store() {
 
 rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
-    included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db\.[ch]'
+    included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db(_hosts)?\.c'
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
     included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp|url)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'

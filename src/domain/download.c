@@ -43,16 +43,6 @@ static const char *row_fault(const struct download_row *row)
     return row->order_status == ORDER_COMPLETE && is_over ? "order_expired" : NULL;
 }
 
-/* For URLs that were signed before the files moved to an object store: valid for a short time. */
-static const char *direct_url(const struct domain *domain, const struct download *download)
-{
-    const struct storage_link link = {.key = download->key,
-                                      .expires_s = clock_now_ms() / 1000 + redirect_s,
-                                      .disposition = download->disposition,
-                                      .type = format_media_type(download->format)};
-    return storage_url(domain->storage, domain->context->arena, &link);
-}
-
 enum iw_error download_find(struct domain *domain, const struct filekey *key, struct download *download)
 {
     struct download_row row;
@@ -80,6 +70,11 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     const char *name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, row.name) : row.name;
     download->format = row.format;
     download->disposition = key->kind == FILEKEY_THUMBNAIL ? NULL : name_disposition(context->arena, name);
-    download->url = domain_is_direct(domain) ? direct_url(domain, download) : NULL;
+    /* For URLs that were signed before the files moved to an object store: valid for a short time. */
+    const struct storage_link link = {.key = download->key,
+                                      .expires_s = clock_now_ms() / 1000 + redirect_s,
+                                      .disposition = download->disposition,
+                                      .type = format_media_type(download->format)};
+    download->url = domain_is_direct(domain) ? storage_url(domain->storage, context->arena, &link) : NULL;
     return IW_OK;
 }

@@ -8,14 +8,6 @@
 #include "store/files.h"
 #include "store/quotas.h"
 
-/* The key that the upload URL of a file names. */
-static struct storage_key upload_key(int64_t order_id, const struct order_file *file)
-{
-    return (struct storage_key){.kind = file->is_original ? FILEKEY_ORIGINAL : FILEKEY_UPLOAD,
-                                .order_id = order_id,
-                                .number = file->position};
-}
-
 /* Memory, where the header is in the first bytes; the image process decides about the others. */
 static void header_judge(struct domain *domain, const struct storage_object *object, enum order_type type,
                          struct intake_file *file)
@@ -79,7 +71,10 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
                               .copies = arena_array(arena, rows + 1, sizeof *intake->copies)};
     struct storage_object *found = arena_array(arena, rows + 1, sizeof *found);
     for (unsigned i = 0; i < rows; i++)
-        found[i] = (struct storage_object){.key = upload_key(view->order.id, &view->files[i])};
+        found[i].key =
+            (struct storage_key){.kind = view->files[i].is_original ? FILEKEY_ORIGINAL : FILEKEY_UPLOAD,
+                                 .order_id = view->order.id,
+                                 .number = view->files[i].position};
     enum iw_error error = storage_peek(domain->storage, domain->context, found, rows);
     for (unsigned i = 0; error == IW_OK && i < rows; i++) {
         intake->is_missing =

@@ -113,17 +113,6 @@ enum iw_error keyring_compare(const struct store *store, const struct keyring *k
     return IW_OK;
 }
 
-static enum iw_error other_fail(struct context *context, const struct config *config,
-                                const struct keyring *keyring, enum keyring_purpose purpose,
-                                const char *known)
-{
-    return context_fail(context, IW_CONFIG_INVALID,
-                        "%s has another %s key (%s) than this database (%s): %s. Restore the file from the "
-                        "backup. To use the new key all the same, run imgwardctl secret accept %s.",
-                        keyring_path(config, purpose), purposes[purpose].name, keyring->ids[purpose], known,
-                        purposes[purpose].loss, purposes[purpose].name);
-}
-
 /* Records the ids of an unknown key, or of a rotated one.  Reads again: another program may have been first.
  */
 static enum iw_error purpose_check(const struct store *store, const struct config *config,
@@ -138,7 +127,11 @@ static enum iw_error purpose_check(const struct store *store, const struct confi
             error = keyring_compare(store, keyring, purpose, &fit, &known);
     }
     if (error == IW_OK && fit == KEYRING_OTHER)
-        return other_fail(store->context, config, keyring, purpose, known);
+        return context_fail(
+            store->context, IW_CONFIG_INVALID,
+            "%s has another %s key (%s) than this database (%s): %s. Restore the file from the "
+            "backup. To use the new key all the same, run imgwardctl secret accept %s.",
+            keyring_path(config, purpose), name, ids, known, purposes[purpose].loss, name);
     if (error == IW_OK && fit == KEYRING_FITS && !ids_share(ids, 1, known))
         error = key_ids_replace(store, name, known, ids);
     return error;

@@ -105,13 +105,6 @@ struct aging {
     int64_t now_ms;
 };
 
-/* False when the order changed since it was listed. */
-static bool is_still_due(const struct aging *aging, const struct order_progress *order,
-                         enum order_status status)
-{
-    return order->status == status && order->expires_at_ms != 0 && order->expires_at_ms <= aging->now_ms;
-}
-
 /* The error of the files of an order that ends early. */
 struct ending {
     enum order_status next;
@@ -243,7 +236,9 @@ static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum o
         struct order_progress order;
         struct ending ending = {.code = IW_UPLOAD_EXPIRED, .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
         error = orders_progress_lock(store, order_id, &order);
-        *is_done = error == IW_OK && is_still_due(aging, &order, status) &&
+        /* The order may have changed since it was listed. */
+        *is_done = error == IW_OK && order.status == status && order.expires_at_ms != 0 &&
+                   order.expires_at_ms <= aging->now_ms &&
                    order_next(order.type, order.status, event, &ending.next);
         if (*is_done && status == ORDER_PENDING)
             error = order_fail(aging, &order, &ending);

@@ -24,14 +24,6 @@ static const char *about_of(struct arena *arena, int64_t user_id)
     return arena_printf(arena, "imgward-totp-1:%" PRId64, user_id);
 }
 
-static bool secret_open(const struct domain *domain, const struct user *user,
-                        uint8_t secret[totp_secret_bytes])
-{
-    return user->totp_sealed != NULL && user->totp_sealed_size == totp_secret_bytes + crypto_seal_bytes &&
-           crypto_open(domain->secret_box->key, about_of(domain->context->arena, user->id), user->totp_sealed,
-                       user->totp_sealed_size, secret);
-}
-
 /* Percent-encodes a label of the URL. */
 static const char *label_of(struct arena *arena, const char *text)
 {
@@ -100,8 +92,12 @@ static bool code_is_shown(const struct domain *domain, const struct user *user, 
                           int64_t *step)
 {
     uint8_t secret[totp_secret_bytes];
-    bool is_shown = secret_open(domain, user, secret) &&
-                    totp_verify(secret, code_joined(domain->context->arena, code), clock_now_ms(), step);
+    struct arena *arena = domain->context->arena;
+    bool is_shown = user->totp_sealed != NULL &&
+                    user->totp_sealed_size == totp_secret_bytes + crypto_seal_bytes &&
+                    crypto_open(domain->secret_box->key, about_of(arena, user->id), user->totp_sealed,
+                                user->totp_sealed_size, secret) &&
+                    totp_verify(secret, code_joined(arena, code), clock_now_ms(), step);
     crypto_wipe(secret, sizeof secret);
     return is_shown;
 }

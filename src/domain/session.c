@@ -19,16 +19,12 @@ enum {
     day_s = 24 * 60 * 60
 };
 
-static const char *csrf_token_of(struct arena *arena, const char *token)
-{
-    uint8_t digest[32];
-    token_digest(arena_printf(arena, "imgward-csrf-1:%s", token), digest);
-    return crypto_base64url(arena, digest, sizeof digest);
-}
-
 static void session_fill(const struct domain *domain, const char *token, struct session *session)
 {
-    session->csrf_token = csrf_token_of(domain->context->arena, token);
+    uint8_t digest[32];
+    struct arena *arena = domain->context->arena;
+    token_digest(arena_printf(arena, "imgward-csrf-1:%s", token), digest);
+    session->csrf_token = crypto_base64url(arena, digest, sizeof digest);
     session->account = session->user.account;
     session->account.channel = ORDER_CHANNEL_WEB;
     session->account.requests_per_minute = (unsigned)domain->config->console_requests_per_minute;

@@ -110,12 +110,6 @@ static enum iw_error picture_refuse(struct domain *domain, const struct presign_
     return context_fail(context, code, "%s: %s%s", place.name, sentence, advice);
 }
 
-/* A leaked copy may be truncated. The original of an extraction and pictures to deliver must be whole. */
-static bool is_truncated_allowed(const struct presign_grant *grant, const struct upload_place *place)
-{
-    return place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
-}
-
 /* Reads the whole body into the file store, under a key that no row names yet. */
 static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
                                  const struct upload_source *source, const struct storage_key *key,
@@ -127,12 +121,14 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
                                          .with_md5 = source->md5 != NULL,
                                          .type = place->order_type,
                                          .image_memory_bytes = domain->config->image_memory_max_bytes};
+    /* A leaked copy may be.  The original of an extraction and pictures to deliver must be whole. */
+    bool may_be_truncated = place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
     enum iw_error error = upload_sink_begin(domain->storage, context, key, &limits, &sink);
     if (error != IW_OK)
         return error;
     error = body_read(context, sink, source);
     if (error == IW_OK)
-        error = upload_sink_finish(sink, context, is_truncated_allowed(grant, place), facts);
+        error = upload_sink_finish(sink, context, may_be_truncated, facts);
     if (error == IW_OK)
         error = digests_check(context, source, facts);
     if (error == IW_OK)

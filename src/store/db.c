@@ -1,6 +1,5 @@
 #include "store/db.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,8 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
-#include "base/endpoint.h"
-#include "base/log.h"
 #include "base/text.h"
+#include "store/db_hosts.h"
 
 enum {
     statements_max = 96,
@@ -31,13 +29,7 @@ enum {
     transaction_tries = 3,
     retry_after_s = 5,
     /* A million orders of one account take about 20 s. */
-    stream_max_s = 300,
-    look_every_ms = 1000,
-    /* A request waits so long for the probe of a server that does not answer, once in ten seconds. */
-    probe_max_ms = 200,
-    /* Processes of several machines change their server at most so far apart, in addition to back_s. */
-    causal_ms = 60000,
-    cause_size = 512
+    stream_max_s = 300
 };
 
 /* Galera's errors that MariaDB's headers name for other uses. */
@@ -52,24 +44,13 @@ struct statement {
 };
 
 struct db {
-    const struct config *config;
-    char *password;
-    char *folder; /* db_folder; NULL: not asked yet */
-    struct endpoint hosts[endpoints_max];
-    unsigned host_count;
-    struct hosts *choice;
-    struct hosts *choice_own; /* NULL after db_share */
-    struct metrics *metrics;  /* may be NULL */
-    MYSQL *connection;        /* NULL when there is none */
-    unsigned host;            /* of the connection, as the next three */
-    bool is_cluster;          /* Galera */
-    bool is_causal;           /* reads wait until the node has all committed transactions */
-    int64_t look_ms;          /* of the next check */
+    struct db_hosts hosts;
+    char *folder;      /* db_folder; NULL: not asked yet */
+    MYSQL *connection; /* NULL when there is none */
     bool is_pinned;
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
     uint64_t use_count;
-    unsigned statement_max_s; /* 0: no limit */
     bool is_in_transaction;
     bool is_conflict; /* the last failure was a lock conflict, or the server refused to write */
     bool is_deadlock; /* the last failure: of several statements one was rolled back */
@@ -138,29 +119,15 @@ const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned co
 struct db *db_new(const struct config *config, const char *password)
 {
     struct db *db = calloc(1, sizeof *db);
-    if (db == NULL || (db->password = strdup(password)) == NULL)
+    if (db == NULL)
         abort();
-    db->config = config;
-    db->choice = db->choice_own = hosts_new();
-    int count = endpoints_read(config->database_hosts, (int)config->database_port, db->hosts);
-    if (count > 0) {
-        db->host_count = (unsigned)count;
-        return db;
-    }
-    bool is_socket = config->database_socket[0] != '\0';
-    snprintf(db->hosts[0].host, sizeof db->hosts[0].host, "%s",
-             is_socket ? config->database_socket : config->database_host);
-    db->hosts[0].port = (int)config->database_port;
-    db->host_count = 1;
+    db_hosts_init(&db->hosts, config, password);
     return db;
 }
 
 void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics)
 {
-    hosts_free(db->choice_own);
-    db->choice_own = NULL;
-    db->choice = hosts;
-    db->metrics = metrics;
+    db_hosts_share(&db->hosts, hosts, metrics);
 }
 
 void db_pin(struct db *db, bool is_pinned)
@@ -197,8 +164,7 @@ void db_free(struct db *db)
     if (db == NULL)
         return;
     db_close(db);
-    hosts_free(db->choice_own);
-    free(db->password);
+    db_hosts_fini(&db->hosts);
     free(db->folder);
     free(db);
 }
@@ -264,8 +230,8 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
  */
 static bool is_demoted(const struct db *db, unsigned number)
 {
-    return db->host_count > 1 && (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
-                                  number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
+    return db->hosts.count > 1 && (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
+                                   number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
 }
 
 /* Maps the driver's error to ours; closes a lost connection. */
@@ -282,7 +248,7 @@ static enum iw_error db_fail(const struct store *store, unsigned number, const c
         enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
         /* It may be frozen: then another connection to it would hang too. */
         if (number == CR_SERVER_LOST)
-            hosts_failed(store->db->choice, store->db->host, clock_monotonic_ms());
+            db_hosts_lost(&store->db->hosts);
         db_close(store->db);
         return error;
     }
@@ -335,346 +301,36 @@ static inline enum iw_error answer_lost(const struct store *store, enum fault fa
 
 void db_statement_limit_s(struct db *db, unsigned seconds)
 {
-    db->statement_max_s = seconds;
+    db->hosts.statement_max_s = seconds;
 }
 
-/*
- * The variables that statements rely on: a server may have other global values, as shared hosts do.  Those
- * without another reason have MariaDB's default.
- */
-static const struct {
-    const char *name;
-    const char *value; /* SQL */
-} session[] = {
-    {"time_zone", "'+00:00'"},
-    {"sql_mode", "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"},
-    {"innodb_lock_wait_timeout", "5"},
-    {"tx_isolation", "'READ-COMMITTED'"},
-    {"session_track_system_variables", "'last_insert_id'"},
-    {"autocommit", "1"},
-    {"completion_type", "'NO_CHAIN'"},
-    {"tx_read_only", "0"},
-    {"sql_safe_updates", "0"},
-    {"sql_big_selects", "1"}, /* ignores max_join_size */
-    {"sql_select_limit", "18446744073709551615"},
-    {"sql_auto_is_null", "0"},
-    {"max_sort_length", "1024"},
-    {"foreign_key_checks", "1"},
-    {"unique_checks", "1"},
-    {"check_constraint_checks", "1"},
-    {"wait_timeout", "28800"},
-    {"net_read_timeout", "30"},
-    {"net_write_timeout", "60"},
-};
-enum { session_count = sizeof session / sizeof session[0] };
-
-/* Sets the session.  With skip_character_set_client_handshake the server ignores MYSQL_SET_CHARSET_NAME. */
-static const char *session_statement(struct arena *arena)
-{
-    struct text statement;
-    text_init(&statement, arena);
-    text_add_string(&statement, "SET NAMES utf8mb4");
-    for (unsigned i = 0; i < session_count; i++)
-        text_printf(&statement, ", %s = %s", session[i].name, session[i].value);
-    return statement.data;
-}
-
-/* Selects the names of variables that have another value; "" for none. */
-static const char *session_question(struct arena *arena)
-{
-    struct text question;
-    text_init(&question, arena);
-    text_add_string(&question, "CONCAT_WS(', '");
-    for (unsigned i = 0; i < session_count; i++)
-        text_printf(&question, ", IF(@@SESSION.%s = %s, NULL, '%s')", session[i].name, session[i].value,
-                    session[i].name);
-    text_add_string(&question, ")");
-    return question.data;
-}
-
-static void connection_options(MYSQL *connection, const struct db *db)
-{
-    char limit[64];
-    const struct config *config = db->config;
-    struct arena *arena = arena_new(0);
-    unsigned timeout_s = (unsigned)config->database_timeout_s;
-    /* Other servers are there: one that does not end a statement in its time is taken for frozen. */
-    bool is_limited = db->host_count > 1 && db->statement_max_s > 0;
-    unsigned answer_s = is_limited ? db->statement_max_s + timeout_s : timeout_s * 4;
-    my_bool no = 0;
-    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &timeout_s);
-    mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &answer_s);
-    mysql_options(connection, MYSQL_OPT_WRITE_TIMEOUT, &timeout_s);
-    mysql_options(connection, MYSQL_OPT_RECONNECT, &no);
-    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    mysql_options(connection, MYSQL_INIT_COMMAND, session_statement(arena));
-    snprintf(limit, sizeof limit, "SET max_statement_time = %u", db->statement_max_s);
-    mysql_options(connection, MYSQL_INIT_COMMAND, limit);
-    arena_free(arena);
-}
-
-/* ---- servers ---- */
-
-/* Why a server is not used: the driver's number, or 0, and a sentence. */
-struct refusal {
-    unsigned number;
-    char cause[cause_size];
-};
-
-static bool host_refuse(struct refusal *refusal, unsigned number, const char *cause)
-{
-    refusal->number = number;
-    snprintf(refusal->cause, sizeof refusal->cause, "%s", cause);
-    return false;
-}
-
-static bool host_refuses(struct refusal *refusal, MYSQL *connection)
-{
-    return host_refuse(refusal, mysql_errno(connection), mysql_error(connection));
-}
-
-static MYSQL *connection_new(const struct db *db)
-{
-    MYSQL *connection = mysql_init(NULL);
-    if (connection == NULL)
-        abort();
-    connection_options(connection, db);
-    return connection;
-}
-
-static bool host_connect(const struct db *db, unsigned host, MYSQL *connection, struct refusal *refusal)
-{
-    const struct endpoint *endpoint = &db->hosts[host];
-    const struct config *config = db->config;
-    bool is_socket = endpoint_is_socket(endpoint);
-    return mysql_real_connect(connection, is_socket ? "localhost" : endpoint->host, config->database_user,
-                              db->password, config->database_name, (unsigned)endpoint->port,
-                              is_socket ? endpoint->host : NULL, CLIENT_MULTI_RESULTS) != NULL ||
-           host_refuses(refusal, connection);
-}
-
-/*
- * True when a server may be used.  With Galera, statements without a table are answered by a node that is not
- * ready, but not a transaction.  A causal connection waits here for what other nodes committed.
- */
-static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct refusal *refusal)
-{
-    if (mysql_query(connection, "SELECT @@global.read_only, @@global.wsrep_on") != 0 &&
-        (mysql_errno(connection) != ER_UNKNOWN_SYSTEM_VARIABLE ||
-         mysql_query(connection, "SELECT @@global.read_only, 0") != 0))
-        return host_refuses(refusal, connection);
-    MYSQL_RES *rows = mysql_store_result(connection);
-    MYSQL_ROW row = rows != NULL ? mysql_fetch_row(rows) : NULL;
-    bool is_read = row != NULL && row[0] != NULL && row[1] != NULL;
-    bool is_read_only = is_read && row[0][0] != '0';
-    *is_cluster = is_read && row[1][0] == '1';
-    mysql_free_result(rows);
-    if (!is_read)
-        return host_refuses(refusal, connection);
-    if (is_read_only)
-        return host_refuse(refusal, 0, "The server is read-only.");
-    if (*is_cluster &&
-        (mysql_query(connection, "START TRANSACTION") != 0 || mysql_query(connection, "ROLLBACK") != 0))
-        return host_refuses(refusal, connection);
-    return true;
-}
-
-/*
- * Reads wait for what other nodes committed while processes may use different nodes: on every node but the
- * first, and on the first for a time after a change.
- */
-static bool causal_is_wanted(const struct db *db, unsigned host, int64_t now_ms)
-{
-    int64_t changed_ms = hosts_changed_ms(db->choice);
-    return db->host_count > 1 &&
-           (host != 0 ||
-            (changed_ms != 0 && now_ms - changed_ms < db->config->database_back_s * 1000 + causal_ms));
-}
-
-/* 3: SELECT, START TRANSACTION, UPDATE and DELETE wait.  False when the connection is lost. */
-static bool causal_set(MYSQL *connection, bool is_causal)
-{
-    return mysql_query(connection, is_causal ? "SET wsrep_sync_wait = 3" : "SET wsrep_sync_wait = 0") == 0 ||
-           mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
-}
-
-/* Opens a connection to a server that is ready. */
-static bool host_open(struct db *db, unsigned host, struct refusal *refusal)
-{
-    MYSQL *connection = connection_new(db);
-    bool is_cluster = false, is_causal = causal_is_wanted(db, host, clock_monotonic_ms());
-    bool is_open = host_connect(db, host, connection, refusal);
-    if (is_open && is_causal)
-        is_open = causal_set(connection, true) || host_refuses(refusal, connection);
-    if (is_open && db->host_count > 1)
-        is_open = host_is_ready(connection, &is_cluster, refusal);
-    if (!is_open) {
-        mysql_close(connection);
-        hosts_failed(db->choice, host, clock_monotonic_ms());
-        return false;
-    }
-    db->connection = connection;
-    db->host = host;
-    db->is_cluster = is_cluster;
-    db->is_causal = is_causal;
-    db->look_ms = clock_monotonic_ms() + look_every_ms;
-    metrics_set(db->metrics, METRIC_DATABASE_SERVER, 0, host + 1);
-    return true;
-}
-
-static void host_name(const struct db *db, unsigned host, char name[endpoint_host_size + 8])
-{
-    const struct endpoint *endpoint = &db->hosts[host];
-    if (endpoint_is_socket(endpoint))
-        snprintf(name, endpoint_host_size + 8, "%s", endpoint->host);
-    else
-        snprintf(name, endpoint_host_size + 8, "%s:%d", endpoint->host, endpoint->port);
-}
-
-/* Makes all processes of this pool use a server. */
-static void host_use(const struct store *store, unsigned host, const char *reason, const char *cause)
-{
-    char name[endpoint_host_size + 8];
-    struct db *db = store->db;
-    if (!hosts_use(db->choice, host, clock_monotonic_ms()))
-        return;
-    host_name(db, host, name);
-    metrics_add(db->metrics, METRIC_DATABASE_CHANGES, 0, 0, 1);
-    log_event(LOG_WARN, store->context, "database_changed", LOG_TEXT("host", name),
-              LOG_TEXT("reason", reason), LOG_TEXT("cause", cause));
-}
-
-/* The one in use first, then all in their order; those that failed a moment ago last. */
 static enum iw_error db_open(const struct store *store)
 {
     struct db *db = store->db;
-    struct refusal refusal = {0};
+    struct db_refusal refusal;
     if (db->connection != NULL)
         return IW_OK;
     if (db->is_pinned || db->is_in_transaction)
         return fail_unavailable(store->context, "database_away", CR_SERVER_LOST,
                                 db->is_pinned ? "The connection that held the lock was lost."
                                               : "The connection of the transaction was lost.");
-    unsigned current = hosts_current(db->choice);
-    int64_t now_ms = clock_monotonic_ms();
-    bool is_tried[endpoints_max] = {false};
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (unsigned i = 0; i <= db->host_count; i++) {
-            unsigned host = i == 0 ? current : i - 1;
-            if (is_tried[host] || (pass == 0 && hosts_is_suspect(db->choice, host, now_ms)))
-                continue;
-            is_tried[host] = true;
-            if (host_open(db, host, &refusal)) {
-                host_use(store, host, "away", refusal.cause);
-                return IW_OK;
-            }
-        }
+    db->connection = db_hosts_open(&db->hosts, store->context, &refusal);
     /* Any reason is temporary for a client; the log has the cause. */
-    return fail_unavailable(store->context, "database_away", refusal.number, refusal.cause);
-}
-
-/* Waits for the driver's next step until a time; false when it is over. */
-static bool probe_wait(MYSQL *connection, int *status, int64_t end_ms)
-{
-    struct pollfd place = {.fd = mysql_get_socket(connection)};
-    int64_t left_ms = end_ms - clock_monotonic_ms();
-    place.events =
-        (short)((*status & MYSQL_WAIT_READ ? POLLIN : 0) | (*status & MYSQL_WAIT_WRITE ? POLLOUT : 0));
-    if (left_ms <= 0 || poll(&place, 1, (int)left_ms) <= 0)
-        return false;
-    *status = (place.revents & (POLLIN | POLLHUP | POLLERR) ? MYSQL_WAIT_READ : 0) |
-              (place.revents & POLLOUT ? MYSQL_WAIT_WRITE : 0);
-    return true;
-}
-
-/* Connects without blocking longer than probe_max_ms; false when it timed out or failed. */
-static bool probe_connect(const struct db *db, unsigned host, MYSQL *connection, bool *is_late)
-{
-    const struct endpoint *endpoint = &db->hosts[host];
-    const struct config *config = db->config;
-    bool is_socket = endpoint_is_socket(endpoint);
-    int64_t end_ms = clock_monotonic_ms() + probe_max_ms;
-    MYSQL *result = NULL;
-    mysql_options(connection, MYSQL_OPT_NONBLOCK, NULL);
-    mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &(unsigned){1}); /* for the check that follows */
-    int status = mysql_real_connect_start(&result, connection, is_socket ? "localhost" : endpoint->host,
-                                          config->database_user, db->password, config->database_name,
-                                          (unsigned)endpoint->port, is_socket ? endpoint->host : NULL, 0);
-    while (status != 0 && !*is_late) {
-        *is_late = !probe_wait(connection, &status, end_ms);
-        if (!*is_late)
-            status = mysql_real_connect_cont(&result, connection, status);
-    }
-    return !*is_late && result != NULL;
-}
-
-/* Probes an earlier server, and returns to it when it was ready for long enough. */
-static void host_probe(const struct store *store)
-{
-    struct db *db = store->db;
-    struct refusal refusal;
-    bool is_cluster = false, is_late = false;
-    int64_t now_ms = clock_monotonic_ms();
-    int host = db->is_cluster ? hosts_probe(db->choice, now_ms) : -1;
-    if (host < 0)
-        return;
-    MYSQL *connection = connection_new(db);
-    bool is_ready = probe_connect(db, (unsigned)host, connection, &is_late) &&
-                    host_is_ready(connection, &is_cluster, &refusal) && is_cluster;
-    mysql_close(connection);
-    if (is_late)
-        hosts_probe_timed_out(db->choice, now_ms);
-    if (!hosts_probed(db->choice, (unsigned)host, is_ready, now_ms, db->config->database_back_s * 1000))
-        return;
-    host_use(store, (unsigned)host, "back", "");
-    db_close(db);
-}
-
-/* Before a statement outside of a transaction: follows the other processes, and checks the server at times.
- */
-static void host_look(const struct store *store)
-{
-    struct db *db = store->db;
-    struct refusal refusal;
-    int64_t now_ms = clock_monotonic_ms();
-    if (db->connection == NULL || db->is_in_transaction || db->is_pinned)
-        return;
-    if (db->host != hosts_current(db->choice)) {
-        db_close(db);
-        return;
-    }
-    if (now_ms < db->look_ms)
-        return;
-    db->look_ms = now_ms + look_every_ms;
-    bool is_causal = causal_is_wanted(db, db->host, now_ms);
-    if (!host_is_ready(db->connection, &db->is_cluster, &refusal) ||
-        (is_causal != db->is_causal && !causal_set(db->connection, is_causal))) {
-        hosts_failed(db->choice, db->host, now_ms);
-        db_close(db);
-        return;
-    }
-    db->is_causal = is_causal;
-    host_probe(store);
+    return db->connection != NULL
+               ? IW_OK
+               : fail_unavailable(store->context, "database_away", refusal.number, refusal.cause);
 }
 
 unsigned db_host_count(const struct db *db)
 {
-    return db->host_count;
+    return db->hosts.count;
 }
 
 void db_host_check(const struct store *store, unsigned number, struct db_host *host)
 {
-    char name[endpoint_host_size + 8];
-    struct refusal refusal = {0};
-    MYSQL *connection = connection_new(store->db);
-    host_name(store->db, number, name);
-    *host = (struct db_host){.name = arena_text(store->context->arena, name),
-                             .is_in_use = store->db->connection != NULL && store->db->host == number};
-    host->is_reachable = host_connect(store->db, number, connection, &refusal);
-    if (host->is_reachable)
-        host_is_ready(connection, &host->is_cluster, &refusal);
-    host->cause = arena_text(store->context->arena, refusal.cause);
-    mysql_close(connection);
+    const struct db *db = store->db;
+    db_hosts_check(&db->hosts, store->context->arena, number, host);
+    host->is_in_use = db->connection != NULL && db->hosts.current == number;
 }
 
 /* The cached statement, or NULL. */
@@ -816,9 +472,12 @@ static enum iw_error db_execute(const struct store *store, const char *sql, cons
                                 unsigned count, MYSQL_STMT **handle)
 {
     for (int try = 0;; try++) {
-        if (store->db->host_count > 1)
-            host_look(store);
-        bool was_open = store->db->connection != NULL;
+        struct db *db = store->db;
+        bool may_change = db->hosts.count > 1 && !db->is_in_transaction && !db->is_pinned;
+        if (db->connection != NULL && may_change &&
+            !db_hosts_look(&db->hosts, store->context, db->connection))
+            db_close(db);
+        bool was_open = db->connection != NULL;
         enum iw_error error = db_open(store);
         if (error != IW_OK)
             return error;
@@ -948,12 +607,6 @@ static int64_t session_id_read(MYSQL *connection)
     return text_integer(digits, 1, INT64_MAX, &id) ? id : 0;
 }
 
-/* The numbers of errors that the server sent in a complete packet; the driver's are from 2000 to 2999. */
-static bool is_of_server(unsigned number)
-{
-    return number != 0 && (number < CR_MIN_ERROR || number > CR_MAX_ERROR);
-}
-
 /* Reads all results of a statement: the rows of the first one with columns, the counts of the others. */
 static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
 {
@@ -973,9 +626,10 @@ static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle,
     }
     if (more < 0)
         return IW_OK;
-    return is_of_server(mysql_stmt_errno(handle))
-               ? db_fail(store, mysql_stmt_errno(handle), mysql_stmt_error(handle))
-               : rows_fail(store, handle);
+    /* The server sends its errors in a complete packet; the driver's are from 2000 to 2999. */
+    unsigned number = mysql_stmt_errno(handle);
+    bool is_of_server = number != 0 && (number < CR_MIN_ERROR || number > CR_MAX_ERROR);
+    return is_of_server ? db_fail(store, number, mysql_stmt_error(handle)) : rows_fail(store, handle);
 }
 
 enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
@@ -1120,7 +774,7 @@ const char *db_folder(const struct store *store)
     struct db_rows rows;
     struct context quiet;
     struct db *db = store->db;
-    if (db->host_count > 1 || !endpoint_is_socket(&db->hosts[0]))
+    if (db->hosts.count > 1 || !endpoint_is_socket(&db->hosts.of[0]))
         return NULL;
     context_init(&quiet, store->context->arena, store->context->request_id);
     const struct store asking = {&quiet, db};
@@ -1145,7 +799,7 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
             "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
             "variable_name = 'wsrep_local_state_comment'), "
             "IF(@@log_bin AND @@SESSION.binlog_format = 'STATEMENT', 1, 0)",
-            session_question(store->context->arena)),
+            db_hosts_session_question(store->context->arena)),
         NULL, 0, &rows);
     if (error != IW_OK)
         return error;

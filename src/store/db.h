@@ -1,5 +1,5 @@
 /*
- * The connection to MariaDB.  Only db.c includes Connector/C.
+ * The connection to MariaDB.  Only db.c and db_hosts.c include Connector/C.
  *
  * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
  * text, within a bound of entries and bytes: pass constant texts or a small number of variants.  Rows are
@@ -10,11 +10,7 @@
  * is SERVER_INTERNAL_ERROR with the driver's message as cause.  A statement on an idle connection that the
  * server closed is sent again on a new one, except inside a transaction.
  *
- * database.hosts names several servers: nodes of a Galera cluster, or a primary and its replicas.  The first
- * one that is ready is used (hosts.h): it answers, is not read-only, and Galera permits statements.  The
- * server is checked once a second, between two transactions.  When it is not ready, the next one is used.
- * Galera's earlier node is used again when it was ready for database.back_s.  A replicated server is not
- * left while it is writable: the earlier one may have old rows.
+ * database.hosts names several servers; db_hosts.h chooses among them.
  */
 #ifndef STORE_DB_H
 #define STORE_DB_H

@@ -91,15 +91,6 @@ const char **grants_statements(struct arena *arena, const struct provision *user
     return statements;
 }
 
-static enum iw_error user_count(const struct store *administrator, const struct provision *user,
-                                int64_t *count)
-{
-    const struct db_value values[] = {db_text(user->user)};
-    return query_number(administrator,
-                        "SELECT COUNT(*) FROM mysql.user WHERE user = ? AND host = 'localhost'", values, 1,
-                        count);
-}
-
 enum iw_error grants_run(const struct store *administrator, const struct provision *user,
                          enum grants_program program, bool *is_new)
 {
@@ -107,7 +98,10 @@ enum iw_error grants_run(const struct store *administrator, const struct provisi
     int64_t users = 0;
     const char *made = grants_user_statement(administrator->context->arena, user);
     const char **statements = grants_statements(administrator->context->arena, user, program, &count);
-    enum iw_error error = user_count(administrator, user, &users);
+    const struct db_value values[] = {db_text(user->user)};
+    enum iw_error error =
+        query_number(administrator, "SELECT COUNT(*) FROM mysql.user WHERE user = ? AND host = 'localhost'",
+                     values, 1, &users);
     *is_new = users == 0;
     if (error == IW_OK && *is_new)
         error = db_run_plain(administrator, made, strlen(made));

@@ -28,13 +28,6 @@ static bool is_line_comment(const struct script *script)
                                          (third == '\0' || strchr(" \t\r\n", third) != NULL));
 }
 
-/* A block comment, except the forms with ! and M!, which MariaDB executes. */
-static bool is_block_comment(const struct script *script)
-{
-    return byte_at(script, 0) == '/' && byte_at(script, 1) == '*' && byte_at(script, 2) != '!' &&
-           byte_at(script, 2) != 'M';
-}
-
 /* Skips one comment; false when there is none here. */
 static bool comment_skip(struct script *script)
 {
@@ -43,7 +36,9 @@ static bool comment_skip(struct script *script)
             step(script, 1);
         return true;
     }
-    if (!is_block_comment(script))
+    /* MariaDB executes the forms with ! and M!. */
+    if (byte_at(script, 0) != '/' || byte_at(script, 1) != '*' || byte_at(script, 2) == '!' ||
+        byte_at(script, 2) == 'M')
         return false;
     step(script, 2);
     while (script->at < script->length && !(byte_at(script, 0) == '*' && byte_at(script, 1) == '/'))

@@ -60,15 +60,6 @@ static void inputs_delete(struct worker *worker)
     cleanup_fail(worker);
 }
 
-static void batch_end(struct worker *worker)
-{
-    struct cleanup *cleanup = &worker->cleanup;
-    cleanup->batch_count = 0;
-    if (cleanup->deleted_count > 0 &&
-        retention_inputs_forget(&worker->domain, cleanup->batch, cleanup->deleted_count) != IW_OK)
-        cleanup_fail(worker);
-}
-
 /* Answers of image processes come first, until the oldest order has waited long enough. */
 int64_t cleanup_next_ms(const struct worker *worker)
 {
@@ -84,10 +75,14 @@ void cleanup_step(struct worker *worker, int64_t now_ms)
 {
     struct cleanup *cleanup = &worker->cleanup;
     (void)now_ms;
-    if (cleanup->batch_count == 0 && cleanup->waiting_count > 0)
+    if (cleanup->batch_count == 0 && cleanup->waiting_count > 0) {
         batch_begin(worker);
-    else if (cleanup->next < cleanup->batch_count)
+    } else if (cleanup->next < cleanup->batch_count) {
         inputs_delete(worker);
-    else
-        batch_end(worker);
+    } else {
+        cleanup->batch_count = 0;
+        if (cleanup->deleted_count > 0 &&
+            retention_inputs_forget(&worker->domain, cleanup->batch, cleanup->deleted_count) != IW_OK)
+            cleanup_fail(worker);
+    }
 }

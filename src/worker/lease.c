@@ -17,14 +17,6 @@ void lease_close(struct worker *worker)
     redis_free(worker->lease.queue.redis);
 }
 
-/* One notification per pause is enough: a notified worker leases all jobs that it has room for. */
-static void notify(struct worker *worker)
-{
-    queue_notify(worker->domain.redis, &worker->start, &worker->context, worker->lease.notify_order_id);
-    worker->lease.notify_order_id = 0;
-    worker->lease.notify_at_ms = clock_monotonic_ms() + notify_pause_ms;
-}
-
 /* Image processes that could start a picture now, and those that a job may wait behind. */
 static unsigned pictures_wanted(const struct worker *worker)
 {
@@ -142,10 +134,15 @@ int64_t lease_next_ms(const struct worker *worker)
 
 void lease_step(struct worker *worker, int64_t now_ms)
 {
-    if (worker->lease.notify_order_id != 0 && now_ms >= worker->lease.notify_at_ms)
-        notify(worker);
-    else if (is_wanted(worker, JOB_CLASS_IMAGE))
+    struct lease_state *lease = &worker->lease;
+    /* One notification per pause is enough: a notified worker leases all jobs that it has room for. */
+    if (lease->notify_order_id != 0 && now_ms >= lease->notify_at_ms) {
+        queue_notify(worker->domain.redis, &worker->start, &worker->context, lease->notify_order_id);
+        lease->notify_order_id = 0;
+        lease->notify_at_ms = clock_monotonic_ms() + notify_pause_ms;
+    } else if (is_wanted(worker, JOB_CLASS_IMAGE)) {
         jobs_take(worker, JOB_CLASS_IMAGE, now_ms);
-    else if (is_wanted(worker, JOB_CLASS_TRANSFER))
+    } else if (is_wanted(worker, JOB_CLASS_TRANSFER)) {
         jobs_take(worker, JOB_CLASS_TRANSFER, now_ms);
+    }
 }

@@ -24,13 +24,6 @@ enum {
     child_arena_bytes = 16 << 20
 };
 
-/* The worker's row says how its last mail fared; the mail's own row is what counts. */
-static void mail_note(const struct domain *domain, const char *owner, const char *reason)
-{
-    if (workers_mail_note(&domain->store, owner, reason) != IW_OK)
-        context_clear(domain->context);
-}
-
 /* Sends one mail and records the outcome. */
 static enum iw_error mail_send(const struct domain *domain, const char *owner, const struct mail_lease *lease)
 {
@@ -43,7 +36,9 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
     enum iw_error error = smtp_send(context, domain->config, &mail);
     const char *cause = context->cause != NULL ? context->cause : context->sentence;
     context_clear(context);
-    mail_note(domain, owner, error == IW_OK ? NULL : cause);
+    /* The worker's row says how its last mail fared; the mail's own row is what counts. */
+    if (workers_mail_note(&domain->store, owner, error == IW_OK ? NULL : cause) != IW_OK)
+        context_clear(context);
     if (error == IW_OK) {
         log_event(LOG_INFO, NULL, "mail_sent", LOG_NUMBER("mail_id", lease->id),
                   LOG_NUMBER("attempt", lease->attempt));

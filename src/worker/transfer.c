@@ -294,16 +294,6 @@ static struct outcome *fetch_finish(struct worker *worker, struct task *task)
 
 /* ---- pushing ---- */
 
-/* Opens the result.  NOT_FOUND when it is gone. */
-static enum iw_error result_open(struct worker *worker, struct task *task)
-{
-    struct storage_key key;
-    if (task->job.result_key == NULL || task->job.target_url == NULL ||
-        !storage_key_read(task->job.result_key, &key))
-        return context_fail(&task->context, IW_NOT_FOUND, "There is no result to push.");
-    return storage_get(worker->storage, &task->context, &key, &task->transfer.source_file, NULL);
-}
-
 /* The headers of the PUT: the client's headers for its target, and Content-Type if they have none. */
 static enum iw_error headers_fill(struct task *task, const char **headers)
 {
@@ -336,13 +326,18 @@ static struct outcome *push_begin(struct worker *worker, struct task *task)
                                     .redirects_max = 0,
                                     .done = transfer_done,
                                     .user = task};
+    struct storage_key key;
     task_start(task);
     if (task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms())
         return task_trouble(task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
                             "The output target: its URL has expired.", "target_expired");
     if (server_is_busy(worker, task, task->job.target_url != NULL ? task->job.target_url : ""))
         return later(task, &target_side, "server_busy");
-    enum iw_error error = result_open(worker, task);
+    bool has_result = task->job.result_key != NULL && task->job.target_url != NULL &&
+                      storage_key_read(task->job.result_key, &key);
+    enum iw_error error =
+        has_result ? storage_get(worker->storage, &task->context, &key, &task->transfer.source_file, NULL)
+                   : context_fail(&task->context, IW_NOT_FOUND, "There is no result to push.");
     if (error == IW_OK)
         error = headers_fill(task, request.headers);
     request.source = task->transfer.source_file;
