@@ -112,7 +112,8 @@ part_lint() {
     count "${numbers[@]}"
 }
 
-# Runs one pytest session over some files; report, log and stack are named NAME.
+# pytest_session NAME WORD...
+# Runs pytest; report, log and stacks are named NAME.
 pytest_session() {
     local name=$1
     shift
@@ -134,64 +135,18 @@ pytest_run() {
     pytest_count "$part"
 }
 
-# Tests mostly wait for their stack, so sessions with some files each run in parallel, each with a separate stack. The
-# longest files are listed here, so that the sessions take similar times; all others are in the last session.
-api_sessions=(
-    "test_7_webhooks test_5_processing test_9_peers"
-    "test_3_2_urls test_zero_copy test_6_large_lists"
-    "test_deletion test_suspension test_shares test_quotas test_fairness test_access test_archives test_6_search"
-)
-fault_sessions=(
-    "test_way_of_an_order test_torn_answers test_patience"
-)
-
-# session_files PLACE LISTED... -- FILE...
-# Prints the files of a session. PLACE counts from 0; the last session has the files that no LISTED names.
-session_files() {
-    local place=$1 number name listed=()
-    shift
-    while [ "$1" != -- ]; do
-        listed+=("$1")
-        shift
-    done
-    shift
-    for name in "$@"; do
-        for ((number = 0; number < ${#listed[@]}; number++)); do
-            [[ " ${listed[number]} " != *" $(basename "$name" .py) "* ]] || break
-        done
-        [ "$number" -ne "$place" ] || printf '%s\n' "$name"
-    done
-}
-
-# pytest_parallel LISTED... -- FILE...
-# Runs the sessions PART-1, PART-2 and so on in parallel. Their names are then in the array "sessions".
-sessions=()
-pytest_parallel() {
-    local place count=0 word files waited=()
-    for word in "$@"; do
-        [ "$word" != -- ] || break
-        count=$((count + 1))
-    done
-    sessions=()
-    for ((place = 0; place <= count; place++)); do
-        word=$part-$((place + 1))
-        sessions+=("$word")
-        mapfile -t files < <(session_files "$place" "$@")
-        pytest_session "$word" "${files[@]}" >"$out/$word.out" 2>&1 &
-        waited+=($!)
-    done
-    wait "${waited[@]}"
-    for word in "${sessions[@]}"; do cat "$out/$word.out"; done
-}
+# pytest_files N WORD...
+# Tests mostly wait, so N sessions share the files, each with a separate stack.
+pytest_files() { pytest_run -n "$1" --dist loadfile "${@:2}"; }
 
 part_api() {
     export IMGWARD_ANSWERS=$out/api-answers
     rm -rf "$IMGWARD_ANSWERS"
-    pytest_parallel "${api_sessions[@]}" -- "$root"/tests/api/test_*.py
+    pytest_session api -n 6 --dist loadfile "$root/tests/api"
     # This test needs the responses of all sessions.
     pytest_session api-last "$root/tests/api/test_openapi.py::test_every_documented_answer_was_seen"
     unset IMGWARD_ANSWERS
-    pytest_count "${sessions[@]}" api-last
+    pytest_count api api-last
 }
 
 # Programs come from tests/npm; without them the tests are skipped.
@@ -201,12 +156,7 @@ part_sdk() {
 }
 
 # The rounds are a separate part.
-part_fault() {
-    local files=()
-    mapfile -t files < <(printf '%s\n' "$root"/tests/fault/test_*.py | grep -v /test_rounds.py)
-    pytest_parallel "${fault_sessions[@]}" -- "${files[@]}"
-    pytest_count "${sessions[@]}"
-}
+part_fault() { pytest_files 2 "$root/tests/fault" --ignore="$root/tests/fault/test_rounds.py"; }
 
 tree_rounds() { "$python" "$root/tests/fault/rounds.py" --build; }
 
@@ -215,19 +165,13 @@ part_rounds() {
     pytest_run "$root/tests/fault/test_rounds.py"
 }
 
-# The API and the pages, each with a separate stack. axe-core comes from tests/npm; the pages need Debian's chromium.
+# axe-core comes from tests/npm; the pages need Debian's chromium.
 part_console() {
-    local pages
     "$root/dev" deps npm
-    pytest_session console-pages "$root/tests/console/pages" >"$out/console-pages.out" 2>&1 &
-    pages=$!
-    pytest_session console "$root/tests/console" --ignore="$root/tests/console/pages"
-    wait "$pages"
-    cat "$out/console-pages.out"
-    pytest_count console console-pages
+    pytest_files 2 "$root/tests/console"
 }
 
-part_ops() { pytest_run "$root/tests/ops"; }
+part_ops() { pytest_files 2 "$root/tests/ops"; }
 
 # Tools next to this checkout start the cluster of databases and the object store.
 part_cluster() {
@@ -242,16 +186,7 @@ part_cluster() {
         count 0 0 "$(grep -c '^def test_' "$root"/tests/cluster/test_*.py | awk -F: '{ n += $NF } END { print n }')"
         return
     fi
-    # They mostly wait.
-    local name names=(replica cluster store)
-    names=("${names[@]/#/cluster-}")
-    for name in replica cluster; do
-        pytest_session "cluster-$name" "$root/tests/cluster/test_$name.py" >"$out/cluster-$name.out" 2>&1
-    done &
-    pytest_session cluster-store "$root/tests/cluster/test_store.py" >"$out/cluster-store.out" 2>&1
-    wait
-    for name in "${names[@]}"; do cat "$out/$name.out"; done
-    pytest_count "${names[@]}"
+    pytest_files 2 "$root/tests/cluster"
 }
 
 tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }

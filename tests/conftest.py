@@ -1,7 +1,7 @@
 """Fixtures: a running stack, clients and pictures.
 
 The stack is the one that IMGWARD_ENV names (a dev.env). Without it, a private stack is started for the session and
-stopped at its end.
+stopped at its end. With "-n N --dist loadfile" (pytest-xdist), N sessions with a stack each share the files.
 """
 import os
 import shutil
@@ -23,6 +23,21 @@ import pictures  # noqa: E402
 # Redis use the default of 250 ms.
 PATIENT = {"IMGWARD_DATABASE_TIMEOUT_S": "15"}
 MORE_PATIENT = {**PATIENT, "IMGWARD_REDIS_TIMEOUT_MS": "10000"}
+
+
+# Files of half a minute or more start first, so that no session has one left at its end.
+LONG = ("test_3_2_urls", "test_7_webhooks", "test_9_peers", "test_ahead", "test_torn_answers", "test_pages_orders", "test_store",
+        "test_start", "test_daily", "test_bounds", "test_deletion", "test_zero_copy", "test_suspension", "test_5_processing",
+        "test_archives", "test_6_search", "test_metadata", "test_fairness", "test_shares", "test_6_large_lists", "test_mails", "test_mail_servers")
+
+
+def pytest_configure(config):
+    # Later versions of pytest-xdist sort the files by their number of tests.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
 def dev(verb, var, **environment):
@@ -48,7 +63,8 @@ def stack(request):
         yield client_module.Stack(client_module.environment_read(named))
         return
     # A folder given by IMGWARD_TEST_VAR keeps its logs.
-    var = os.environ.get("IMGWARD_TEST_VAR") or tempfile.mkdtemp(prefix="imgward-test.")
+    given = os.environ.get("IMGWARD_TEST_VAR")
+    var = os.path.join(given, os.environ.get("PYTEST_XDIST_WORKER", "")) if given else tempfile.mkdtemp(prefix="imgward-test.")
     is_faulty = any(f"{os.sep}fault{os.sep}" in str(item.path) for item in request.session.items)
     up = dev("up", var, **(PATIENT if is_faulty else MORE_PATIENT))
     if up.returncode != 0:
@@ -57,7 +73,7 @@ def stack(request):
         yield client_module.Stack(client_module.environment_read(os.path.join(var, "dev.env")))
     finally:
         down = dev("down", var)
-        if "IMGWARD_TEST_VAR" not in os.environ:
+        if not given:
             shutil.rmtree(var)
         assert down.returncode == 0, down.stdout + down.stderr
 

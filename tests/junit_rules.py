@@ -23,7 +23,8 @@ def main():
             rule = case.get("name").split("[")[0].removeprefix("test_").replace("_", " ")
             rules.setdefault((case.get("classname").split(".")[-1], rule), []).append(outcome(case))
     last = None
-    for (file, rule), outcomes in rules.items():
+    # Parallel sessions mix the files.
+    for (file, rule), outcomes in sorted(rules.items(), key=lambda item: item[0][0]):
         if file != last:
             print(f"  {file}")
             last = file

@@ -71,7 +71,7 @@ def test_only_the_owner_deletes(client, stranger):
 
 def waiting_for_its_archive(stack, account, data):
     """An order whose first result vanished from the store before the archive."""
-    stack.ctl("queue", "pause")
+    stack.ctl("queue", "drain", "--wait", "60")
     try:
         created = account.create(["a.jpg", "b.jpg"]).data
         order = created["orderId"]

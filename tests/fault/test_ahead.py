@@ -1,12 +1,11 @@
 """Prefetched jobs: they start, are released, or go to the next worker, and are never lost or counted as failures."""
-import json
 import os
 import signal
 import time
 
 import pytest
 
-from test_way_of_an_order import alive, large_order, until
+from test_way_of_an_order import alive, events, large_order, until
 from test_worker_dies import big_order, held, image_processes, wait_for_progress, whole_and_once
 
 
@@ -26,12 +25,6 @@ def restart(stack):
 
 def leased(stack, order):
     return int(stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND status = 'leased'")[0][0])
-
-
-def events(stack, name):
-    """Lines of the worker's log with this event."""
-    with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file if f'"event":"{name}"' in line and line.endswith("\n")]
 
 
 def given_back(stack, order):
