@@ -80,7 +80,7 @@ rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
     included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/store/db(_hosts)?\.c'
     included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
-    included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp|url)\.[ch]'
+    included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/service/(name|term|typed)\.[ch]'
     included_outside 'zlib\.h' 'src/(service/zip|service/decode|codec/codec[a-z_]*)\.[ch]'
@@ -93,7 +93,7 @@ rule_driver_headers() {
 }
 
 rule_image_headers() {
-    included_outside '(jpeglib|jerror|jmorecfg|turbojpeg|png|lcms2|spng)\.h|webp/.*' 'src/codec/(codec|thumbnail)[a-z_]*\.[ch]'
+    included_outside '(jpeglib|jerror|jmorecfg|png|lcms2)\.h|webp/.*' 'src/codec/(codec|thumbnail)[a-z_]*\.[ch]'
 }
 
 rule_engine_includes() {
@@ -135,7 +135,7 @@ linked_to() {
 
 rule_api_links() {
     local program
-    for program in imgward-api imgward-worker; do linked_to "$program" 'jpeg|turbojpeg|png|webp|lcms|fftw|dnnl|spng'; done
+    for program in imgward-api imgward-worker; do linked_to "$program" 'jpeg|png|webp|lcms|fftw'; done
 }
 rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|utf8proc'; }
 
