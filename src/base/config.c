@@ -264,17 +264,6 @@ static const struct config_key keys[] = {
 
 enum { key_count = sizeof keys / sizeof keys[0] };
 
-/* Keys of older releases, which no code reads any more.  A file that sets one stays valid. */
-static const struct {
-    const char *section;
-    const char *name;
-} obsolete_keys[] = {
-    /* The contract fixes these sizes. */
-    {"image", "protect_side_min_px"},
-    {"image", "watermark_side_min_px"},
-    {"image", "thumbnail_px"},
-};
-
 struct config_load {
     struct context *context;
     const char *file;
@@ -395,14 +384,6 @@ static const struct config_key *key_find(const char *section, const char *name)
     return NULL;
 }
 
-static bool key_is_obsolete(const char *section, const char *name)
-{
-    for (size_t i = 0; i < sizeof obsolete_keys / sizeof obsolete_keys[0]; i++)
-        if (strcmp(obsolete_keys[i].section, section) == 0 && strcmp(obsolete_keys[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void line_bad(struct config_load *load, int line, const char *why)
 {
     context_detail(load->context, arena_printf(load->context->arena, "%s:%d", load->file, line), "%s", why);
@@ -447,12 +428,6 @@ static int line_take(void *user, const char *section, const char *name, const ch
     int line = load->line;
     struct arena *arena = load->context->arena;
     const struct config_key *key = key_find(section, name);
-    if (key == NULL && key_is_obsolete(section, name)) {
-        log_event(LOG_WARN, load->context, "config_key_ignored",
-                  LOG_TEXT("key", arena_printf(arena, "%s.%s", section, name)), LOG_TEXT("file", load->file),
-                  LOG_NUMBER("line", line), LOG_TEXT("reason", "obsolete"));
-        return 1;
-    }
     if (key == NULL) {
         line_bad(load, line, arena_printf(arena, "there is no key \"%s\" in section [%s]", name, section));
         return 1;

@@ -4,7 +4,7 @@
  * The table has section, name, type, default, range, reload behaviour and description of every
  * key. Parser, checker, sample file, manual page and "imgwardctl config" read it. An unknown
  * key, a bad value or a key that is set twice is an error with its line number. A file with
- * errors leaves the current configuration unchanged. An obsolete key is ignored with a warning.
+ * errors leaves the current configuration unchanged.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H

@@ -114,7 +114,6 @@ static enum ctl_exit config_manual_run(struct ctl *ctl)
         ":\n"
         "sections in brackets, one\n.Dq name = value\na line, comments after a semicolon or number sign.\n"
         "Unknown keys, invalid values and keys set twice are errors with the number of the line.\n"
-        "Obsolete keys are ignored; the log names each (config_key_ignored).\n"
         "A reload (SIGHUP) of a file with errors is logged and keeps the old configuration.\n"
         "Secrets are in separate files that other users cannot read.\n.Sh KEYS\n");
     for (size_t i = 0; i < count; i++) {

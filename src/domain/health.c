@@ -130,8 +130,7 @@ const char *health_worker_text(struct arena *arena, const struct worker_row *wor
     if (!*is_well)
         return arena_printf(arena, "%s, its file store failed at %s: %s", images,
                             clock_iso_text(arena, worker->store_failed_ms), worker->store_reason);
-    return worker->image_ready < 0 ? "of an older release, which does not report its image processes"
-                                   : images;
+    return images;
 }
 
 const struct worker_row *health_mail_failed(const struct worker_row *workers, unsigned count)

@@ -74,7 +74,7 @@ static enum iw_error refuse(struct domain *domain, const struct user *user, cons
 static enum iw_error hash_renew(struct domain *domain, struct user *user, const char *password)
 {
     const char *hash;
-    if (!password_is_outdated(domain->context, domain->config, user->password_hash, password))
+    if (!password_is_outdated(domain->config, user->password_hash))
         return IW_OK;
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     fault_point(FAULT_USER_VERIFIED, "hash_renew");

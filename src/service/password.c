@@ -28,10 +28,12 @@ enum iw_error password_hash(struct context *context, const struct config *config
     return IW_OK;
 }
 
-static bool hash_matches(const struct config *config, const char *hash, const char *password)
+bool password_verify(struct context *context, const struct config *config, const char *hash,
+                     const char *password)
 {
     unsigned char key[32], salt[crypto_pwhash_SALTBYTES] = {0};
     library_open();
+    password = typed_password(context->arena, password);
     if (hash != NULL)
         return crypto_pwhash_str_verify(hash, password, strlen(password)) == 0;
     /* The result is not used: only its time counts. */
@@ -42,18 +44,8 @@ static bool hash_matches(const struct config *config, const char *hash, const ch
     return false;
 }
 
-bool password_verify(struct context *context, const struct config *config, const char *hash,
-                     const char *password)
+bool password_is_outdated(const struct config *config, const char *hash)
 {
-    const char *typed = typed_password(context->arena, password);
-    return hash_matches(config, hash, typed) ||
-           (strcmp(typed, password) != 0 && hash_matches(config, hash, password));
-}
-
-bool password_is_outdated(struct context *context, const struct config *config, const char *hash,
-                          const char *password)
-{
-    return strcmp(typed_password(context->arena, password), password) != 0 ||
-           crypto_pwhash_str_needs_rehash(hash, (unsigned long long)config->console_hash_operations,
+    return crypto_pwhash_str_needs_rehash(hash, (unsigned long long)config->console_hash_operations,
                                           (size_t)config->console_hash_memory_bytes) != 0;
 }

@@ -19,16 +19,12 @@ enum iw_error password_hash(struct context *context, const struct config *config
 
 /*
  * True when the password has this hash.  NULL is the hash of a user who does not exist or has no password: it
- * takes the same time and is false.  Earlier versions hashed the bytes as they came: these are tried, too.
+ * takes the same time and is false.
  */
 bool password_verify(struct context *context, const struct config *config, const char *hash,
                      const char *password) IW_MUST_USE;
 
-/*
- * True when the right password should be hashed again: the hash has other parameters than the configuration,
- * or may be that of bytes that are not in the typed form.
- */
-bool password_is_outdated(struct context *context, const struct config *config, const char *hash,
-                          const char *password);
+/* True when a right password should be hashed again: the configuration has other parameters than the hash. */
+bool password_is_outdated(const struct config *config, const char *hash);
 
 #endif

@@ -62,7 +62,7 @@ enum iw_error workers_list(const struct store *store, struct worker_row **list, 
     enum iw_error error = db_run(store,
                                  "SELECT owner, host, pid, version, places, busy, metrics, started_at, "
                                  "GREATEST(0, TIMESTAMPDIFF(SECOND, "
-                                 "seen_at, UTC_TIMESTAMP(3))), IFNULL(image_ready, -1), image_failing_at, "
+                                 "seen_at, UTC_TIMESTAMP(3))), image_ready, image_failing_at, "
                                  "image_reason, store_failed_at, store_reason, mail_sent_at, "
                                  "mail_failed_at, mail_reason FROM workers ORDER BY host, pid",
                                  NULL, 0, &rows);

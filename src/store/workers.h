@@ -25,7 +25,7 @@ struct worker_row {
     int64_t silent_s; /* since its last heartbeat */
 
     /* Reasons are bytes as the failure gave them; NULL with a time of 0. */
-    int64_t image_ready;      /* -1: an older release does not report it */
+    int64_t image_ready;
     int64_t image_failing_ms; /* since when starts of image processes fail; 0: none does */
     const char *image_reason;
     int64_t store_failed_ms; /* the last failed access to the file store; 0: none */

@@ -3,7 +3,6 @@
 client.Client calls check() on each response. A response that the document does not allow is an assertion error at
 that place. Without python3-yaml and python3-jsonschema nothing is checked, and test_openapi.py reports that.
 """
-import contextlib
 import json
 import os
 import re
@@ -34,7 +33,6 @@ seen = set()
 codes_seen = set()
 file_codes_seen = set()
 _document = None
-_older = None
 
 
 def document():
@@ -43,29 +41,6 @@ def document():
         with open(PATH, encoding="utf-8") as file:
             _document = yaml.safe_load(file)
     return _document
-
-
-@contextlib.contextmanager
-def allowing(path):
-    """Also allows responses of an older release's document, while programs of that release run."""
-    global _older
-    if jsonschema is not None:
-        with open(path, encoding="utf-8") as file:
-            _older = yaml.safe_load(file)
-    try:
-        yield
-    finally:
-        _older = None
-
-
-def older_faults(*words):
-    """Faults according to the older document."""
-    global _document
-    ours, _document = document(), _older
-    try:
-        return faults(*words)
-    finally:
-        _document = ours
 
 
 def resolve(thing):
@@ -78,12 +53,9 @@ def resolve(thing):
 
 
 def items():
-    """Path items by template: the API's operations and the presigned URLs, which are not operations.
-
-    The document of an older release may have no pathItems.
-    """
+    """Path items by template: the API's operations and the presigned URLs, which are not operations."""
     whole = document()
-    return {**whole["paths"], **{item["x-template"]: item for item in whole["components"].get("pathItems", {}).values()}}
+    return {**whole["paths"], **{item["x-template"]: item for item in whole["components"]["pathItems"].values()}}
 
 
 def parts_of(schema):
@@ -193,8 +165,6 @@ def check(method, path, answer):
     if method == "GET" and answer.status == 200 and re.fullmatch("/api/v2/orders/[0-9]+", path):
         file_codes_note(answer)
     found = faults(method, path.split("?")[0], answer)
-    if found and _older is not None:
-        found = older_faults(method, path.split("?")[0], answer)
     assert not found, f"{method} {path.split('?')[0]} answered what doc/openapi.yaml does not allow: {found} {answer}"
 
 

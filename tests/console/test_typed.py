@@ -1,6 +1,4 @@
 """What people type: input methods, other keyboards and copied text write one text in several forms."""
-import ctypes
-import ctypes.util
 import unicodedata
 
 import pytest
@@ -15,16 +13,6 @@ NFD = unicodedata.normalize("NFD", NFC)
 def wide(text):
     """As an input method for Chinese, Japanese or Korean writes it."""
     return "".join(chr(ord(letter) + 0xfee0) if "!" <= letter <= "~" else letter for letter in text)
-
-
-def hashed(password):
-    """Argon2id of the bytes of a password, as earlier versions hashed it."""
-    library = ctypes.CDLL(ctypes.util.find_library("sodium"))
-    assert library.sodium_init() >= 0
-    text, data = ctypes.create_string_buffer(128), password.encode()
-    assert library.crypto_pwhash_str(text, data, ctypes.c_ulonglong(len(data)), ctypes.c_ulonglong(2),
-                                     ctypes.c_size_t(64 << 20)) == 0
-    return text.value.decode()
 
 
 @pytest.mark.parametrize("form", [
@@ -63,13 +51,6 @@ def test_a_password_is_the_same_in_each_normal_form(stack, browser, first, then)
     assert Browser(stack).sign_in(browser.email, then).status == 200
     assert browser.post("/user/password", {"currentPassword": then, "newPassword": then}).status == 200
     assert Browser(stack).sign_in(browser.email, first).status == 200
-
-
-def test_a_hash_of_an_earlier_version_is_tried_and_renewed(stack, owner):
-    stack.sql(f"UPDATE users SET password_hash = '{hashed(NFD)}' WHERE email = '{owner.email}'")
-    assert Browser(stack).sign_in(owner.email, NFC).status == 401
-    assert Browser(stack).sign_in(owner.email, NFD).status == 200
-    assert Browser(stack).sign_in(owner.email, NFC).status == 200
 
 
 def test_the_characters_of_a_password_count_in_its_normal_form(browser):

@@ -348,7 +348,7 @@ class Plan:
     def part_upgrade(self):
         check = self.report.check
         if "before" not in self.trees:
-            print("skipped: upgrade, for git does not know the commit before")
+            print("skipped: upgrade, for git knows no commit before with these migrations")
             return
         deb = check("the package of the commit before is built", self.package_before)
         if deb is None:

@@ -1,7 +1,6 @@
-"""doc/operating.md, "Upgrade": an older and a newer release, with a newer schema, on one database.
+"""doc/operating.md, "Upgrade": programs that know a migration and programs that do not, on one database.
 
-It runs twice. First with an additional migration of this test, as the next release may have one. Then with the
-programs of the last commit before the newest migration, when the clone has its history.
+The migration is of this test, as the next release may have one.
 """
 import os
 import re
@@ -13,7 +12,6 @@ import time
 
 import pytest
 
-import openapi
 import pictures
 from client import Stack, environment_read, said
 from test_operating import ROOT, run
@@ -32,76 +30,25 @@ def sh(*words, **more):
     return done.stdout.strip()
 
 
-def is_whole(commit):
-    """True when the commit has every source that its makefiles name."""
-    named = set(sh("git", "-C", ROOT, "grep", "-ohE", r"(src|include|tests)/[a-z_0-9/]+\.[ch]\b", commit, "--", "*.am").split())
-    return named <= set(sh("git", "-C", ROOT, "ls-tree", "-r", "--name-only", commit).split())
-
-
-def commit_before():
-    """The last commit without the newest migration; None when it cannot be found."""
-    newest = sorted(name for name in os.listdir(os.path.join(ROOT, "sql")) if name.endswith(".sql"))[-1]
-    try:
-        [made] = sh("git", "-C", ROOT, "log", "-1", "--diff-filter=A", "--format=%H", "--", "sql/" + newest).split()
-        before = sh("git", "-C", ROOT, "log", "-20", "--format=%H", made + "^").split()
-        return next(commit for commit in before if is_whole(commit))
-    except (OSError, RuntimeError, ValueError, StopIteration):
-        return None
-
-
-def built(build, commit):
-    """The tree of a commit, built in a separate folder that is kept for later runs."""
-    tree = os.path.join(os.path.dirname(build), os.path.basename(build) + "-before", commit[:12])
-    if not os.path.exists(os.path.join(tree, "done")):
-        shutil.rmtree(os.path.dirname(tree), ignore_errors=True)
-        os.makedirs(os.path.join(tree, "build"))
-        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, timeout=300, check=True)
-        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, timeout=300, check=True)
-        sh("autoreconf", "-i", cwd=tree)
-        # Few optimisations: the build is quick, and there are few pictures to process.
-        sh("../configure", "-q", "CFLAGS=-O1 -g0", cwd=os.path.join(tree, "build"))
-        sh("make", "-s", f"-j{os.cpu_count()}", cwd=os.path.join(tree, "build"))
-        with open(os.path.join(tree, "done"), "w", encoding="ascii"):
-            pass
-    return tree
-
-
-class Releases:
-    """The folders of the older programs and of the newer migrations."""
-
-    def __init__(self, tree, build, sql, applied):
-        self.tree, self.build, self.sql, self.applied = tree, build, sql, applied
-
-
-@pytest.fixture(params=["a later migration", "the commit before the newest migration"])
-def releases(request, stack, tmp_path):
+@pytest.fixture
+def later(tmp_path):
+    """The migrations of this tree and a later one."""
     if os.geteuid() != 0:
         pytest.skip("doc/operating.md is for root")
-    build = stack.environment["IMGWARD_BUILD"]
-    if request.param == "a later migration":
-        shutil.copytree(os.path.join(ROOT, "sql"), tmp_path / "sql")
-        (tmp_path / "sql" / "9999_later.sql").write_text(LATER, encoding="utf-8")
-        return Releases(ROOT, build, str(tmp_path / "sql"), 1)
-    commit = commit_before()
-    if commit is None:
-        pytest.skip("there is no history here to take an older release from")
-    tree = built(build, commit)
-    ours, theirs = [len(os.listdir(os.path.join(place, "sql"))) for place in (ROOT, tree)]
-    assert theirs < ours
-    return Releases(tree, os.path.join(tree, "build"), os.path.join(ROOT, "sql"), ours - theirs)
+    shutil.copytree(os.path.join(ROOT, "sql"), tmp_path / "sql")
+    (tmp_path / "sql" / "9999_later.sql").write_text(LATER, encoding="utf-8")
+    return str(tmp_path / "sql")
 
 
 @pytest.fixture
-def older(releases, tmp_path):
-    """A stack of only the older release."""
+def older(later, tmp_path):
+    """A stack without the later migration."""
     var = str(tmp_path / "var")
-    environment = {**os.environ, "IMGWARD_VAR": var, "IMGWARD_BUILD": releases.build}
-    sh(os.path.join(releases.tree, "dev"), "up", env=environment)
+    sh(os.path.join(ROOT, "dev"), "up", env={**os.environ, "IMGWARD_VAR": var})
     try:
-        with openapi.allowing(os.path.join(releases.tree, "doc", "openapi.yaml")):
-            yield Stack(environment_read(os.path.join(var, "dev.env")))
+        yield Stack(environment_read(os.path.join(var, "dev.env")))
     finally:
-        sh(os.path.join(releases.tree, "dev"), "down", env=environment)
+        sh(os.path.join(ROOT, "dev"), "down", env={**os.environ, "IMGWARD_VAR": var})
 
 
 class Orders(threading.Thread):
@@ -145,7 +92,7 @@ def done_by(stack):
 
 
 def newer_start(stack, etc, tmp_path):
-    """Starts pool and worker of this tree next to the others, with the page's commands; their processes."""
+    """Starts another pool and worker next to the others, with the page's commands; their processes."""
     build = os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build"))
     text = open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read()
     text = re.sub(r"(?m)^image_program = .*", f"image_program = {build}/imgward-image", text)
@@ -167,7 +114,7 @@ def gone(pid, seconds=240):
         time.sleep(0.1)
 
 
-def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releases, older, tmp_path):
+def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(later, older, tmp_path):
     etc = os.path.dirname(older.environment["IMGWARD_CONFIG"])
     ctl = os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build")), "imgwardctl")
     worker, newer = older.pid("worker"), []
@@ -175,25 +122,23 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(releas
     orders.start()
     try:
         orders.more(2)
-        told = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", releases.sql)
-        assert f"migrate: {releases.applied} applied" in told
-        orders.more(4)  # older programs, newer schema
+        told = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", later)
+        assert "migrate: 1 applied" in told
+        orders.more(4)  # the programs before, with the newer schema
         newer = newer_start(older, etc, tmp_path)
-        orders.more(6)  # both releases
+        orders.more(6)  # both
         end = time.monotonic() + 240
         while len(done_by(older)) < 2 or min(done_by(older).values()) == 0:
             assert time.monotonic() < end and orders.problem is None, (done_by(older), orders.problem)
             time.sleep(0.5)
         for name in ("api", "worker"):
-            sh(os.path.join(releases.tree, "dev"), "stack", "stop", name,
-               env={**os.environ, "IMGWARD_VAR": older.environment["IMGWARD_VAR"], "IMGWARD_BUILD": releases.build})
+            sh(os.path.join(ROOT, "dev"), "stack", "stop", name, env={**os.environ, "IMGWARD_VAR": older.environment["IMGWARD_VAR"]})
         gone(worker)
-        orders.more(4)  # only the newer release
+        orders.more(4)  # only the newer ones
         orders.is_over = True
         orders.join(400)
         assert orders.problem is None, orders.problem
         assert older.sql("SELECT COUNT(*) FROM orders WHERE status NOT IN ('complete', 'pending')") == [["0"]]
-        # The older release stored only the size of archives; that is no fault.
         verified = sh(ctl, "--config", older.environment["IMGWARD_CONFIG"], "store", "verify")
         assert re.search(r"store: [1-9]\d+ files in the database, 0 with faults", verified)
     finally:

@@ -534,24 +534,6 @@ static void test_configuration_errors_name_every_line_and_change_nothing(void)
     unlink("test_base_config.tmp");
 }
 
-static void test_an_obsolete_key_is_ignored_with_a_warning(void)
-{
-    struct config config;
-    const struct json *json;
-    fresh();
-    const char *file = file_with("[image]\nside_max_px = 100\nthumbnail_px = nonsense\n");
-    log_capture();
-    enum iw_error error = config_read(&context, file, &config);
-    const char *line = log_captured();
-    CU_ASSERT_EQUAL(error, IW_OK);
-    CU_ASSERT_EQUAL(config.image_side_max_px, 100);
-    CU_ASSERT_FATAL(json_read(&context, line, strlen(line), &json) == IW_OK);
-    CU_ASSERT_STRING_EQUAL(json_member(json, "event")->string, "config_key_ignored");
-    CU_ASSERT_STRING_EQUAL(json_member(json, "key")->string, "image.thumbnail_px");
-    CU_ASSERT_EQUAL(json_member(json, "line")->integer, 3);
-    unlink(file);
-}
-
 static void test_the_sample_configuration_is_valid_and_equals_the_defaults(void)
 {
     struct config config, expected;
@@ -820,7 +802,6 @@ int main(void)
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"configuration errors name every line",
          test_configuration_errors_name_every_line_and_change_nothing},
-        {"an obsolete key is ignored with a warning", test_an_obsolete_key_is_ignored_with_a_warning},
         {"the sample configuration equals the defaults",
          test_the_sample_configuration_is_valid_and_equals_the_defaults},
         {"control groups limit the machine", test_control_groups_limit_the_machine},
