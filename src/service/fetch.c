@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "service/decode.h"
 #include "service/netguard.h"
 
 enum {
@@ -24,7 +23,6 @@ enum {
     low_speed_bytes = 1024,
     low_speed_s = 15,
     connect_timeout_s = 10,
-    codings_size = 256,
     fetch_settings = 4
 };
 enum {
@@ -69,17 +67,17 @@ struct fetch_transfer {
     CURL *handle;
     struct curl_slist *headers;
     struct fetch_request request;
-    int64_t received;
+    int64_t received;  /* decoded */
     int64_t sent;      /* FETCH_PUT */
     int64_t send_size; /* FETCH_PUT */
     enum stop stop;
-    struct decode *decode; /* NULL until the body of a 2xx response begins */
-    int64_t due_since_ms;  /* monotonic start of the window in which due_bytes arrived; 0: no bytes are due */
+    bool is_raw;          /* the second request of a GET whose body could not be decoded */
+    int64_t due_since_ms; /* monotonic start of the window in which due_bytes arrived; 0: no bytes are due */
     int64_t due_bytes;
 
     /* About the current response; reset for each response, as redirects come before the last one. */
-    char codings[codings_size]; /* all Content-Encoding values */
-    bool is_whole_range;        /* Content-Range covers the whole file */
+    bool is_coded;       /* it has a Content-Encoding */
+    bool is_whole_range; /* Content-Range covers the whole file */
     bool is_address_refused;
     bool is_address_allowed;
 
@@ -269,6 +267,12 @@ static bool is_partial(const struct fetch_transfer *transfer, long status)
     return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
 }
 
+/* A response whose body is the file. */
+static bool is_source(const struct fetch_transfer *transfer)
+{
+    return transfer->request.method == FETCH_GET && is_success(status_of(transfer));
+}
+
 /* ---- low speed ---- */
 
 static int64_t window_ms(const struct fetch_transfer *transfer)
@@ -313,18 +317,15 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
 }
 
 /*
- * Fields with the same name form one list (RFC 9110, 5.3). A list that does not fit has too
- * many layers anyway.
+ * Two content codings are not decoded: libcurl does not limit the bytes between them. Fields with the same
+ * name form one list (RFC 9110, 5.3).
  */
-static void codings_add(struct fetch_transfer *transfer, const char *value, size_t length)
+static void coding_read(struct fetch_transfer *transfer, const char *value, size_t length)
 {
-    size_t at = strlen(transfer->codings);
-    if (transfer->decode != NULL)
-        return; /* a trailer: the decoder exists already */
-    if (length + 2 > sizeof transfer->codings - at)
+    bool is_list = transfer->is_coded || memchr(value, ',', length) != NULL;
+    transfer->is_coded = true;
+    if (is_list && is_source(transfer) && !transfer->is_raw)
         transfer->stop = STOP_CODING;
-    else
-        snprintf(transfer->codings + at, sizeof transfer->codings - at, "%.*s,", (int)length, value);
 }
 
 /* "bytes 0-4999/5000" is the whole file (RFC 9110, 14.4). */
@@ -351,12 +352,12 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
     size_t length = 0;
     size *= one;
     if (size > 5 && memcmp(line, "HTTP/", 5) == 0) {
-        transfer->codings[0] = '\0';
+        transfer->is_coded = false;
         transfer->is_whole_range = false;
         transfer->is_address_refused = false;
         transfer->is_address_allowed = false;
     } else if ((value = value_of(line, size, "Content-Encoding", &length)) != NULL)
-        codings_add(transfer, value, length);
+        coding_read(transfer, value, length);
     else if ((value = value_of(line, size, "Content-Range", &length)) != NULL)
         transfer->is_whole_range = is_range_whole(value, length);
     else if ((value = value_of(line, size, "Transfer-Encoding", &length)) != NULL &&
@@ -368,22 +369,12 @@ static size_t head_receive(char *line, size_t one, size_t size, void *user)
 
 /* ---- response body ---- */
 
-static bool body_take(void *user, const void *bytes, size_t size)
+static bool body_take(struct fetch_transfer *transfer, const char *bytes, size_t size)
 {
-    struct fetch_transfer *transfer = user;
     const struct fetch_request *request = &transfer->request;
     if (request->receive != NULL)
         return request->receive(request->user, bytes, size);
     return request->target < 0 || target_write(request->target, bytes, size);
-}
-
-static void decode_stop(struct fetch_transfer *transfer, enum decode_end end)
-{
-    static const enum stop stop_of[] = {[DECODE_GOES_ON] = STOP_NONE,
-                                        [DECODE_STOPPED] = STOP_UNWANTED,
-                                        [DECODE_TOO_LARGE] = STOP_TOO_LARGE,
-                                        [DECODE_BROKEN] = STOP_CODING};
-    transfer->stop = stop_of[end];
 }
 
 /* Reads the body only when the caller wants it and it is the file; otherwise drops it. */
@@ -391,17 +382,13 @@ static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, s
 {
     const struct fetch_request *request = &transfer->request;
     long status = status_of(transfer);
-    if (!is_success(status) || is_partial(transfer, status)) {
-        transfer->stop = STOP_UNREAD;
-        return;
-    }
     int64_t most = request->body_max_bytes > 0 ? request->body_max_bytes : dropped_bytes_max;
-    if (transfer->decode == NULL)
-        transfer->decode = decode_new(transfer->codings, most, body_take, transfer);
-    if (transfer->decode == NULL)
-        transfer->stop = STOP_CODING;
-    else
-        decode_stop(transfer, decode_add(transfer->decode, bytes, size));
+    if (!is_success(status) || is_partial(transfer, status))
+        transfer->stop = STOP_UNREAD;
+    else if (transfer->received > most)
+        transfer->stop = STOP_TOO_LARGE;
+    else if (!body_take(transfer, bytes, size))
+        transfer->stop = STOP_UNWANTED;
 }
 
 /* Returning fewer bytes than it received makes libcurl end the transfer. */
@@ -547,7 +534,6 @@ static void transfer_free(struct fetch_transfer *transfer)
     curl_multi_remove_handle(transfer->fetch->multi, transfer->handle);
     curl_easy_cleanup(transfer->handle);
     curl_slist_free_all(transfer->headers);
-    decode_free(transfer->decode);
     free(transfer);
 }
 
@@ -626,8 +612,11 @@ static void options_headers(struct fetch_transfer *transfer)
 {
     /* An empty Expect header prevents waiting for "100 Continue", which many receivers never send. */
     transfer->headers = curl_slist_append(NULL, "Expect:");
-    if (transfer->request.method == FETCH_GET)
+    if (transfer->request.method == FETCH_GET) {
         transfer->headers = curl_slist_append(transfer->headers, "Accept-Encoding: identity");
+        /* Decodes each coding that libcurl knows, requested or not. */
+        curl_easy_setopt(transfer->handle, CURLOPT_ACCEPT_ENCODING, "");
+    }
     for (unsigned i = 0; i < fetch_headers_max && transfer->request.headers[i] != NULL; i++)
         transfer->headers = curl_slist_append(transfer->headers, transfer->request.headers[i]);
     curl_easy_setopt(transfer->handle, CURLOPT_HTTPHEADER, transfer->headers);
@@ -810,9 +799,9 @@ static const struct ending *ending_of(const struct fetch_transfer *transfer, CUR
         return &stops[transfer->stop];
     if (code == CURLE_COULDNT_RESOLVE_HOST)
         return &ending_address;
-    /* Newer libcurl looks at the header before our callback does.  Content codings are not its task here. */
+    /* Newer libcurl looks at a transfer coding before our callback does. */
     if (code == CURLE_BAD_CONTENT_ENCODING)
-        return &stops[STOP_TRANSFER_CODING];
+        return &stops[transfer->is_raw ? STOP_TRANSFER_CODING : STOP_CODING];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (endings[i].code == code)
             ending = &endings[i].ending;
@@ -871,8 +860,6 @@ static int64_t retry_after_of(const struct fetch_transfer *transfer)
 static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode code)
 {
     long status = status_of(transfer);
-    if (code == CURLE_OK && transfer->decode != NULL)
-        decode_stop(transfer, decode_finish(transfer->decode));
     const struct ending *ending = ending_of(transfer, code);
     if (is_status_decisive(transfer, ending->outcome, status))
         ending = &ending_answered;
@@ -882,7 +869,7 @@ static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode c
                                   .reason = ending->reason,
                                   .message = ending->message,
                                   .is_partial = is_answered && is_partial(transfer, status),
-                                  .is_coded = transfer->decode != NULL && decode_is_unknown(transfer->decode),
+                                  .is_coded = transfer->is_raw,
                                   .body_bytes = transfer->received};
     result.retry_after_s = is_answered ? retry_after_of(transfer) : 0;
     if (is_answered && status >= status_redirect && status < status_client_first)
@@ -890,8 +877,30 @@ static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode c
     return result;
 }
 
+/*
+ * Labels are often wrong: stores keep "aws-chunked", uploaders write "utf-8", and "gzip" stands above plain
+ * bytes. A body of which no byte could be decoded is requested again and passed on as it is.
+ */
+static bool transfer_repeat(struct fetch_transfer *transfer, CURLcode code)
+{
+    curl_off_t passed_us = 0;
+    bool is_undecoded = code == CURLE_BAD_CONTENT_ENCODING || transfer->stop == STOP_CODING;
+    if (!is_undecoded || transfer->received > 0 || transfer->is_raw || !is_source(transfer))
+        return false;
+    transfer->is_raw = true;
+    transfer->stop = STOP_NONE;
+    curl_easy_getinfo(transfer->handle, CURLINFO_TOTAL_TIME_T, &passed_us);
+    curl_multi_remove_handle(transfer->fetch->multi, transfer->handle);
+    curl_easy_setopt(transfer->handle, CURLOPT_ACCEPT_ENCODING, NULL);
+    curl_easy_setopt(transfer->handle, CURLOPT_TIMEOUT_MS,
+                     (long)(transfer->request.timeout_s * 1000 - passed_us / 1000 + 1));
+    return curl_multi_add_handle(transfer->fetch->multi, transfer->handle) == CURLM_OK;
+}
+
 static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
 {
+    if (transfer_repeat(transfer, code))
+        return;
     struct fetch_result result = result_of(transfer, code);
     void (*done)(void *, const struct fetch_result *) = transfer->request.done;
     void *user = transfer->request.user;

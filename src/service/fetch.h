@@ -37,7 +37,7 @@ enum fetch_outcome {
     FETCH_ANSWERED,    /* the status decides; for a 2xx of a GET the whole body arrived */
     FETCH_UNREACHABLE, /* DNS, refused address, connection, TLS, timeout, invalid response: retry later */
     FETCH_REFUSED,     /* refused scheme, too many redirects: do not retry */
-    FETCH_TOO_LARGE,   /* body of a GET over its limit, encoded or decoded */
+    FETCH_TOO_LARGE,   /* body of a GET over its limit, decoded */
     FETCH_STOPPED      /* receive returned false */
 };
 
@@ -45,8 +45,8 @@ struct fetch_result {
     enum fetch_outcome outcome;
     long status;                         /* with FETCH_ANSWERED, else 0 */
     bool is_partial;                     /* a 206 that is not the whole file; the body was not read */
-    bool is_coded;                       /* unknown content coding; the body was passed on as it is */
-    int64_t body_bytes;                  /* received, before decoding */
+    bool is_coded;                       /* could not be decoded; the body was passed on as it is */
+    int64_t body_bytes;                  /* received, decoded */
     int64_t retry_after_s;               /* from the response, 0 when absent */
     const char *reason;                  /* short constant word: "timeout", "address" ... */
     const char *message;                 /* constant clause: "the server took too long" */
@@ -57,9 +57,10 @@ struct fetch_result {
  * The status decides as soon as it arrives, even when the body then fails. Exception: a GET
  * whose body is wanted. A 2xx for a PUT counts only after the whole source was sent.
  *
- * Bodies are decoded (decode.h). Sources are requested with the identity coding, because
- * images are compressed already. A transfer coding other than chunked was not requested and is
- * an invalid response.
+ * Sources are requested with the identity coding, because images are compressed already. libcurl
+ * decodes a body in one content coding. A body that it cannot decode, or in several codings, is
+ * requested again and passed on as it is. A transfer coding other than chunked was not
+ * requested and is an invalid response.
  *
  * A transfer ends when fewer than 1024 bytes a second arrive over low_speed_s. This applies to
  * a GET from the first byte of the body, and to a PUT until the source is sent. Otherwise only

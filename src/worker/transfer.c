@@ -247,8 +247,7 @@ static struct outcome *sink_trouble(struct task *task)
     const char *reason = task->context.reason != NULL ? task->context.reason : "source_refused";
     enum iw_error error = task->context.error;
     if (error == IW_UNSUPPORTED_MEDIA_TYPE && task->transfer.result.is_coded)
-        sentence =
-            arena_printf(task->arena, "%s Its Content-Encoding is none of gzip, deflate and br.", sentence);
+        sentence = arena_printf(task->arena, "%s It could not be decoded by its Content-Encoding.", sentence);
     transfer_close(task);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].from == error)
