@@ -32,6 +32,13 @@ void *arena_alloc(struct arena *arena, size_t bytes) __attribute__((returns_nonn
 /* Zeroed memory of count * bytes; an overflow aborts. */
 void *arena_array(struct arena *arena, size_t count, size_t bytes) __attribute__((returns_nonnull));
 
+/*
+ * Room for one more item in an array of count items that only grows by this function: the array, or a larger
+ * copy. Start with NULL and 0.
+ */
+void *arena_more(struct arena *arena, void *items, size_t count, size_t bytes)
+    __attribute__((returns_nonnull));
+
 /* Copies text: a string (NULL gives NULL), length bytes plus a terminating zero, or printf output. */
 char *arena_text(struct arena *arena, const char *text);
 char *arena_text_n(struct arena *arena, const char *text, size_t length) __attribute__((returns_nonnull));

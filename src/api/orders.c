@@ -9,7 +9,7 @@
 #include "model/account.h"
 #include "domain/order_confirm.h"
 #include "domain/order_download.h"
-#include "domain/order_list.h"
+#include "domain/order_search.h"
 #include "domain/order_query.h"
 #include "domain/order_url.h"
 #include "domain/retention.h"
@@ -259,15 +259,15 @@ static void item_render(struct render *render, const struct domain *domain, stru
 
 static enum iw_error list_page(struct request *request, const struct list_query *query)
 {
-    struct order_list list;
-    enum iw_error error =
-        order_list(request->domain, &query->filter, query->page.limit, page_offset(&query->page), &list);
+    struct order_page page;
+    enum iw_error error = order_search_page(request->domain, &query->filter, query->page.limit,
+                                            page_offset(&query->page), &page);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "orders");
-    for (size_t i = 0; i < list.count; i++)
-        item_render(render, request->domain, request->arena, &list.orders[i]);
-    page_end(render, &query->page, list.total);
+    for (size_t i = 0; i < page.count; i++)
+        item_render(render, request->domain, request->arena, &page.orders[i]);
+    page_end(render, &query->page, page.total);
     return IW_OK;
 }
 
@@ -294,7 +294,7 @@ static enum iw_error show_list(struct request *request)
         return list_page(request, &query);
     struct stream stream;
     stream_init(&stream, request, &query.page, "orders");
-    return stream_end(&stream, order_list_stream(request->domain, &query.filter, stream_take, &stream));
+    return stream_end(&stream, order_search_stream(request->domain, &query.filter, stream_take, &stream));
 }
 
 static enum iw_error delete_order(struct request *request)

@@ -124,6 +124,17 @@ void *arena_array(struct arena *arena, size_t count, size_t bytes)
     return arena_alloc(arena, count * bytes);
 }
 
+/* The room is the next power of two. */
+void *arena_more(struct arena *arena, void *items, size_t count, size_t bytes)
+{
+    if ((count & (count - 1)) != 0)
+        return items;
+    void *more = arena_array(arena, count == 0 ? 1 : 2 * count, bytes);
+    if (count > 0)
+        memcpy(more, items, count * bytes);
+    return more;
+}
+
 char *arena_text_n(struct arena *arena, const char *text, size_t length)
 {
     char *copy = arena_take(arena, length + 1);

@@ -3,254 +3,190 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/text.h"
-#include "domain/posting.h"
+#include "search/search.h"
+#include "store/segments.h"
+#include "store/transaction.h"
 
-/* Facts, and a bit an order and word: enough for ten million orders. */
+/*
+ * A search: a byte an order, and a bit an order and word, of ten million orders.  Building a segment: the
+ * words of 12,000 names of 255 characters, each another word.
+ */
 static const size_t arena_max = (size_t)512 << 20;
 
-/* ---- segments ---- */
+enum {
+    /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
+    orders_max = 4096,
+    names_max = 8192, /* of files; an order has at most 200 */
+    /* A segment that is built again has all its orders, with those that were committed late. */
+    rebuilt_max = 2 * orders_max,
+    /*
+     * An open segment doubles, within these bounds: each order is read about three times, and a list reads
+     * few names outside of segments.
+     */
+    grown_min = 128,
+    grown_max = 1024,
+    /* From the id of an order to its commit; later ones are added when the segment is built again. */
+    commit_ms = 10000,
+    again_s = 10 * 60,
+    renewed_s = 7 * 24 * 60 * 60 /* corrects what changed outside of the programs */
+};
 
-static bool segment_take(void *user, const struct segment *segment, const uint8_t *facts, size_t length)
+/* ---- the segments of an account ---- */
+
+struct piece {
+    struct segment segment;
+    struct search_part part; /* valid when the query has conditions */
+    int64_t match_count;
+};
+
+/* A filter, and its orders as the index and the younger orders have them. */
+struct lookup {
+    struct domain *domain;
+    const struct order_filter *filter;
+    struct arena *arena, *scratch;
+    struct search_query query;
+    struct piece *pieces; /* oldest first */
+    size_t count;
+    bool is_damaged;
+    int64_t tail_count;    /* matches after the last segment */
+    struct query_ids tail; /* theirs, newest first; unless lists read them by an index */
+    int64_t named_id;      /* the order whose names are read */
+};
+
+static void segment_take(void *user, const struct segment *segment, const uint8_t *facts, const uint8_t *ids,
+                         size_t count)
 {
-    struct search *search = user;
-    if (search->piece_count == search->piece_room) {
-        size_t room = search->piece_room == 0 ? 64 : 2 * search->piece_room;
-        struct search_piece *pieces = arena_array(search->arena, room, sizeof *pieces);
-        if (search->piece_count > 0)
-            memcpy(pieces, search->pieces, search->piece_count * sizeof *pieces);
-        search->pieces = pieces;
-        search->piece_room = room;
-    }
-    struct search_piece *piece = &search->pieces[search->piece_count++];
-    *piece = (struct search_piece){.segment = *segment, .match_count = (size_t)segment->order_count};
-    if (!search->has_matches)
-        return true;
-    piece->positions = length;
-    piece->facts = (const uint8_t *)arena_text_n(search->arena, (const char *)facts, length);
-    piece->found = arena_array(search->arena, search->terms.count + 1, sizeof *piece->found);
-    piece->matches = arena_alloc(search->arena, length / 8 + 1);
-    return true;
+    struct lookup *lookup = user;
+    lookup->pieces = arena_more(lookup->arena, lookup->pieces, lookup->count, sizeof *lookup->pieces);
+    struct piece *piece = &lookup->pieces[lookup->count++];
+    *piece = (struct piece){.segment = *segment, .match_count = segment->order_count};
+    if (facts != NULL)
+        search_part_init(&piece->part, lookup->arena, facts, ids, count);
 }
 
-/* Pieces are in the order of the primary key while they are read. */
 static int piece_compare(const void *key, const void *element)
 {
     int64_t id = *(const int64_t *)key;
-    const struct search_piece *piece = element;
+    const struct piece *piece = element;
     return id < piece->segment.first_id ? -1 : id > piece->segment.first_id;
 }
 
-static bool words_take(void *user, const struct segments_words *words)
+static void row_take(void *user, int64_t first_id, const struct search_row *row)
 {
-    struct search *search = user;
-    struct search_piece *piece =
-        bsearch(&words->first_id, search->pieces, search->piece_count, sizeof *search->pieces, piece_compare);
-    for (size_t i = 0; piece != NULL && i < search->terms.count; i++) {
-        const struct term *term = &search->terms.items[i];
-        if (posting_bucket(term) != words->bucket_length ||
-            memcmp(term->text, words->bucket, words->bucket_length) != 0)
-            continue;
-        if (piece->found[i] == NULL)
-            piece->found[i] = arena_alloc(search->arena, piece->positions / 8 + 1);
-        if (!posting_mark(words, term, piece->found[i], (unsigned)piece->positions))
-            search->is_damaged = true;
-    }
-    return true;
+    struct lookup *lookup = user;
+    struct piece *piece =
+        bsearch(&first_id, lookup->pieces, lookup->count, sizeof *lookup->pieces, piece_compare);
+    if (piece != NULL && !search_part_row(&piece->part, &lookup->query, row))
+        lookup->is_damaged = true;
 }
 
-static bool is_in_all(const struct search *search, const struct search_piece *piece, size_t at)
+static enum iw_error pieces_read(struct lookup *lookup, const struct segments_range *range)
 {
-    for (size_t i = 0; i < search->terms.count; i++)
-        if (piece->found[i] == NULL || (piece->found[i][at / 8] & 1 << at % 8) == 0)
-            return false;
-    return search->terms.count > 0 || search->filter->keyword == NULL;
-}
-
-static void match_set(struct search_piece *piece, size_t at)
-{
-    if ((piece->matches[at / 8] & 1 << at % 8) != 0)
-        return;
-    piece->matches[at / 8] = (uint8_t)(piece->matches[at / 8] | 1 << at % 8);
-    piece->match_count++;
-}
-
-static void piece_match(const struct search *search, struct search_piece *piece)
-{
-    piece->match_count = 0;
-    for (size_t at = 0; at < piece->positions; at++)
-        if (segment_fact_fits(piece->facts[at], search->mask) && is_in_all(search, piece, at))
-            match_set(piece, at);
-}
-
-/* The argument of id_take: the order whose id is the keyword. */
-struct wanted {
-    const struct search *search;
-    struct search_piece *piece;
-};
-
-static void id_take(void *user, const uint8_t *ids, size_t count)
-{
-    struct wanted *wanted = user;
-    for (size_t i = 0; i < count && i < wanted->piece->positions; i++)
-        if (segments_id(ids + 8 * i) == wanted->search->keyword_id &&
-            segment_fact_fits(wanted->piece->facts[i], wanted->search->mask))
-            match_set(wanted->piece, i);
-}
-
-static enum iw_error keyword_id_match(struct search *search)
-{
-    for (size_t i = 0; i < search->piece_count; i++) {
-        struct search_piece *piece = &search->pieces[i];
-        struct wanted wanted = {search, piece};
-        if (search->keyword_id < piece->segment.first_id || search->keyword_id > piece->segment.last_id)
-            continue;
-        return segments_ids(&search->domain->store, search->filter->account_id, &piece->segment, id_take,
-                            &wanted);
-    }
-    return IW_OK;
-}
-
-static enum iw_error segments_match(struct search *search)
-{
-    struct segments_buckets buckets = {.count = 0};
-    const struct segments_reader reader = {segment_take, words_take, search};
-    for (size_t i = 0; i < search->terms.count; i++, buckets.count++) {
-        buckets.lengths[i] = posting_bucket(&search->terms.items[i]);
-        memcpy(buckets.names[i], search->terms.items[i].text, buckets.lengths[i]);
-    }
-    enum iw_error error = segments_read(&search->domain->store, search->filter->account_id,
-                                        search->has_matches, &buckets, &reader);
-    if (error == IW_OK && search->is_damaged) {
-        context_cause(search->domain->context, "a row of order_words is damaged");
-        error = context_fail(search->domain->context, IW_SERVER_INTERNAL_ERROR, NULL);
-    }
-    if (error != IW_OK || search->piece_count == 0)
+    struct context *context = lookup->domain->context;
+    const struct segments_reader reader = {segment_take, row_take, lookup};
+    enum iw_error error = segments_read(&lookup->domain->store, range, &lookup->query, &reader);
+    if (error != IW_OK || !lookup->is_damaged)
         return error;
-    search->tail_above = search->pieces[search->piece_count - 1].segment.last_id;
-    for (size_t i = 0; search->has_matches && i < search->piece_count; i++)
-        piece_match(search, &search->pieces[i]);
-    for (size_t i = 0; i < search->piece_count / 2; i++) {
-        struct search_piece piece = search->pieces[i];
-        search->pieces[i] = search->pieces[search->piece_count - 1 - i];
-        search->pieces[search->piece_count - 1 - i] = piece;
-    }
-    return search->keyword_id > 0 ? keyword_id_match(search) : IW_OK;
+    context_cause(context, "a row of order_words is damaged");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
 /* ---- the orders after the last segment ---- */
 
-/* The order whose names are read. */
-struct tail {
-    struct search *search;
-    struct arena *scratch;
-    int64_t order_id;
-    bool *has_term; /* of each term */
-    bool is_matched;
-    size_t room;
-};
-
-static void tail_name(struct tail *tail, const char *name)
-{
-    struct terms terms;
-    const struct terms *wanted = &tail->search->terms;
-    arena_reset(tail->scratch);
-    terms_init(&terms, tail->scratch);
-    terms_read(&terms, name, 0);
-    for (size_t i = 0; i < terms.count; i++)
-        for (size_t at = 0; at < wanted->count; at++)
-            tail->has_term[at] = tail->has_term[at] || term_begins(&terms.items[i], &wanted->items[at]);
-}
-
-static void tail_id_add(struct tail *tail)
-{
-    struct query_ids *ids = &tail->search->tail;
-    if (ids->count == tail->room) {
-        tail->room = tail->room == 0 ? 64 : 2 * tail->room;
-        int64_t *items = arena_array(tail->search->arena, tail->room, sizeof *items);
-        if (ids->count > 0)
-            memcpy(items, ids->items, ids->count * sizeof *items);
-        ids->items = items;
-    }
-    ids->items[ids->count++] = tail->order_id;
-    tail->is_matched = true;
-}
-
 static bool tail_take(void *user, int64_t order_id, const char *order_name, const char *file_name)
 {
-    struct tail *tail = user;
-    const struct search *search = tail->search;
-    if (order_id != tail->order_id) {
-        tail->order_id = order_id;
-        tail->is_matched = false;
-        memset(tail->has_term, 0, search->terms.count);
-        tail_name(tail, order_name);
-        if (order_id == search->keyword_id)
-            tail_id_add(tail);
-    }
-    if (tail->is_matched || search->terms.count == 0)
+    struct lookup *lookup = user;
+    struct query_ids *tail = &lookup->tail;
+    bool is_first = order_id != lookup->named_id, is_match = false;
+    lookup->named_id = order_id;
+    if (tail->count > 0 && tail->items[tail->count - 1] == order_id)
         return true;
-    tail_name(tail, file_name);
-    if (memchr(tail->has_term, false, search->terms.count) == NULL)
-        tail_id_add(tail);
+    if (is_first)
+        is_match = search_query_look(&lookup->query, lookup->scratch, order_name, true) ||
+                   order_id == lookup->query.id;
+    if (!is_match && file_name != NULL)
+        is_match = search_query_look(&lookup->query, lookup->scratch, file_name, false);
+    if (is_match) {
+        tail->items = arena_more(lookup->arena, tail->items, tail->count, sizeof *tail->items);
+        tail->items[tail->count++] = order_id;
+    }
     return true;
 }
 
-static enum iw_error tail_match(struct search *search)
+/* An index of the table orders has the orders of the filter, and only these, by id. */
+static bool is_by_index(const struct lookup *lookup)
 {
-    struct order_filter younger = *search->filter;
-    struct tail tail = {.search = search,
-                        .scratch = arena_new(0),
-                        .has_term = arena_array(search->arena, search->terms.count + 1, sizeof(bool))};
-    younger.id_above = search->tail_above;
-    enum iw_error error = orders_names(&search->domain->store, &younger, tail_take, &tail);
-    arena_free(tail.scratch);
+    const struct order_filter *filter = lookup->filter;
+    return filter->keyword == NULL &&
+           (lookup->count == 0 || (filter->channel < 0 && (filter->status < 0 || filter->type < 0)));
+}
+
+static enum iw_error tail_read(struct lookup *lookup)
+{
+    const struct store *store = &lookup->domain->store;
+    struct order_filter younger = *lookup->filter;
+    if (lookup->count > 0)
+        younger.id_above = lookup->pieces[lookup->count - 1].segment.last_id;
+    if (is_by_index(lookup))
+        return orders_count(store, &younger, &lookup->tail_count);
+    enum iw_error error = orders_names(store, &younger, tail_take, lookup);
+    lookup->tail_count = lookup->tail.count;
     return error;
 }
 
-/* ---- the search ---- */
+/* ---- a lookup ---- */
 
-enum iw_error search_begin(struct search *search, struct domain *domain, const struct order_filter *filter)
+/* Call lookup_end in any case. */
+static enum iw_error lookup_begin(struct lookup *lookup, struct domain *domain,
+                                  const struct order_filter *filter)
 {
-    *search = (struct search){
-        .domain = domain, .filter = filter, .arena = arena_new(arena_max), .mask = segment_mask_of(filter)};
-    search->has_matches = search->mask.bits != 0 || filter->keyword != NULL;
-    if (filter->keyword != NULL) {
-        terms_of_keyword(&search->terms, search->arena, filter->keyword);
-        if (!text_integer(filter->keyword, 1, INT64_MAX, &search->keyword_id))
-            search->keyword_id = 0;
-    }
-    if (search->terms.count > segments_buckets_max) {
+    struct segments_range all = {filter->account_id, 0, INT64_MAX, -1};
+    *lookup = (struct lookup){
+        .domain = domain, .filter = filter, .arena = arena_new(arena_max), .scratch = arena_new(0)};
+    struct search_query *query = &lookup->query;
+    search_query_init(query, lookup->arena, filter->keyword);
+    segments_filter(filter, query);
+    if (filter->keyword != NULL && text_integer(filter->keyword, 1, INT64_MAX, &query->id))
+        all.ids_of = query->id;
+    if (query->words.count > search_words_max) {
         context_detail(domain->context, "keyword", "has %zu different words; at most %d are allowed",
-                       search->terms.count, segments_buckets_max);
+                       query->words.count, search_words_max);
         return context_validated(domain->context);
     }
-    enum iw_error error = segments_match(search);
-    return error == IW_OK && filter->keyword != NULL ? tail_match(search) : error;
+    enum iw_error error = pieces_read(lookup, &all);
+    if (error != IW_OK)
+        return error;
+    for (size_t i = 0; i < lookup->count; i++)
+        if (lookup->pieces[i].part.facts != NULL)
+            lookup->pieces[i].match_count = (int64_t)search_part_match(&lookup->pieces[i].part, query, NULL);
+    return tail_read(lookup);
 }
 
-void search_end(struct search *search)
+static void lookup_end(struct lookup *lookup)
 {
-    arena_free(search->arena);
-    search->arena = NULL;
+    arena_free(lookup->arena);
+    arena_free(lookup->scratch);
 }
 
-int64_t search_count(const struct search *search)
+static int64_t lookup_total(const struct lookup *lookup)
 {
-    int64_t count = search->tail.count;
-    for (size_t i = 0; i < search->piece_count; i++)
-        count += (int64_t)search->pieces[i].match_count;
-    return count;
+    int64_t total = lookup->tail_count;
+    for (size_t i = 0; i < lookup->count; i++)
+        total += lookup->pieces[i].match_count;
+    return total;
 }
 
-/* The argument of piece_take. */
-struct collecting {
-    const struct search_piece *piece;
-    struct search_ids *found;
+/* ---- ids of matches ---- */
+
+struct found {
+    int64_t skip; /* matches to leave out first */
+    size_t most;  /* room of ids.items */
+    struct query_ids ids;
 };
 
-static void id_add(struct search_ids *found, int64_t id)
+static void id_add(struct found *found, int64_t id)
 {
     if (found->skip > 0)
         found->skip--;
@@ -258,28 +194,169 @@ static void id_add(struct search_ids *found, int64_t id)
         found->ids.items[found->ids.count++] = id;
 }
 
-static void piece_take(void *user, const uint8_t *ids, size_t count)
+/*
+ * Reads a segment again, with its ids: in one snapshot, because it may have been built since.  Orders that it
+ * got since are in the tail.
+ */
+static enum iw_error piece_collect(const struct lookup *lookup, const struct segment *segment,
+                                   struct found *found)
 {
-    const struct collecting *collecting = user;
-    const struct search_piece *piece = collecting->piece;
-    for (size_t at = count < piece->positions ? count : piece->positions; at-- > 0;)
-        if ((piece->matches[at / 8] & 1 << at % 8) != 0)
-            id_add(collecting->found, segments_id(ids + 8 * at));
+    struct lookup again = {.domain = lookup->domain, .query = lookup->query, .arena = arena_new(0)};
+    const struct segments_range range = {lookup->filter->account_id, segment->first_id, segment->first_id,
+                                         segment->last_id};
+    enum iw_error error = pieces_read(&again, &range);
+    if (error == IW_OK && again.count > 0 && again.pieces[0].part.ids != NULL) {
+        const struct search_part *part = &again.pieces[0].part;
+        int64_t *ids = arena_array(again.arena, part->count + 1, sizeof *ids);
+        size_t count = search_part_match(part, &again.query, ids);
+        for (size_t i = 0; i < count; i++)
+            if (ids[i] <= segment->last_id)
+                id_add(found, ids[i]);
+    }
+    arena_free(again.arena);
+    return error;
 }
 
-enum iw_error search_collect(const struct search *search, struct search_ids *found)
+/* Adds the ids of matches, newest first, until found is full. */
+static enum iw_error ids_collect(const struct lookup *lookup, struct arena *arena, struct found *found)
 {
     enum iw_error error = IW_OK;
-    for (unsigned i = 0; i < search->tail.count; i++)
-        id_add(found, search->tail.items[i]);
-    for (size_t i = 0; error == IW_OK && i < search->piece_count && found->ids.count < found->most; i++) {
-        const struct search_piece *piece = &search->pieces[i];
-        struct collecting collecting = {piece, found};
-        if (found->skip >= (int64_t)piece->match_count)
-            found->skip -= (int64_t)piece->match_count;
+    found->ids = (struct query_ids){.items = arena_array(arena, found->most + 1, sizeof *found->ids.items)};
+    for (unsigned i = 0; i < lookup->tail.count; i++)
+        id_add(found, lookup->tail.items[i]);
+    for (size_t i = lookup->count; error == IW_OK && i-- > 0 && found->ids.count < found->most;) {
+        const struct piece *piece = &lookup->pieces[i];
+        if (found->skip >= piece->match_count)
+            found->skip -= piece->match_count;
         else
-            error = segments_ids(&search->domain->store, search->filter->account_id, &piece->segment,
-                                 piece_take, &collecting);
+            error = piece_collect(lookup, &piece->segment, found);
+    }
+    return error;
+}
+
+/* ---- lists ---- */
+
+/* Skips whole segments, then orders of the index in one segment. */
+static enum iw_error page_by_index(const struct lookup *lookup, int64_t limit, int64_t offset,
+                                   struct order_page *page)
+{
+    struct order_filter part = *lookup->filter;
+    if (offset >= lookup->tail_count) {
+        size_t at = lookup->count;
+        for (offset -= lookup->tail_count; offset >= lookup->pieces[at - 1].match_count; at--)
+            offset -= lookup->pieces[at - 1].match_count;
+        part.id_up_to = lookup->pieces[at - 1].segment.last_id;
+    }
+    return orders_page(&lookup->domain->store, &part, limit, offset, &page->orders, &page->count);
+}
+
+enum iw_error order_search_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
+                                int64_t offset, struct order_page *page)
+{
+    struct lookup lookup;
+    struct found found = {.skip = offset, .most = (size_t)limit};
+    enum iw_error error = lookup_begin(&lookup, domain, filter);
+    *page = (struct order_page){.total = error == IW_OK ? lookup_total(&lookup) : 0};
+    bool is_there = error == IW_OK && offset < page->total;
+    if (is_there && is_by_index(&lookup))
+        error = page_by_index(&lookup, limit, offset, page);
+    else if (is_there)
+        error = ids_collect(&lookup, domain->context->arena, &found);
+    if (error == IW_OK && found.ids.count > 0)
+        error = orders_of_ids(&domain->store, filter->account_id, &found.ids, &page->orders, &page->count);
+    lookup_end(&lookup);
+    return error;
+}
+
+enum iw_error order_search_stream(struct domain *domain, const struct order_filter *filter,
+                                  bool (*take)(void *user, const struct order *order), void *user)
+{
+    struct lookup lookup;
+    struct found found = {.skip = 0};
+    if (filter->keyword == NULL)
+        return orders_stream(&domain->store, filter, take, user);
+    enum iw_error error = lookup_begin(&lookup, domain, filter);
+    if (error == IW_OK) {
+        found.most = (size_t)lookup_total(&lookup);
+        error = ids_collect(&lookup, lookup.arena, &found);
+    }
+    if (error == IW_OK)
+        error = orders_stream_ids(&domain->store, filter->account_id, &found.ids, take, user);
+    lookup_end(&lookup);
+    return error;
+}
+
+/* ---- building the index ---- */
+
+/* Locks a segment that is due.  Its range stays. */
+static enum iw_error segment_due(const struct store *store, int64_t account_id, int64_t first_id,
+                                 struct segment *segment)
+{
+    enum iw_error error = segments_lock(store, account_id, first_id, segment);
+    return error == IW_OK && segment->first_id != first_id ? IW_NOT_FOUND : error;
+}
+
+/* Locks the newest segment if it is open, else begins one.  NOT_FOUND: there are too few new orders. */
+static enum iw_error segment_grown(const struct store *store, int64_t account_id, int64_t horizon_id,
+                                   struct segment *segment)
+{
+    bool has_new = false;
+    int64_t least = grown_min;
+    enum iw_error error = segments_lock(store, account_id, INT64_MAX, segment);
+    if (error != IW_OK && error != IW_NOT_FOUND)
+        return error;
+    if (!segment->is_open)
+        segment->first_id = error == IW_OK ? segment->last_id + 1 : 0;
+    else if (segment->order_count > least)
+        least = segment->order_count < grown_max ? segment->order_count : grown_max;
+    error = segments_has_new(store, account_id, segment->last_id, horizon_id, least, &has_new);
+    return error == IW_OK && !has_new ? IW_NOT_FOUND : error;
+}
+
+/* Builds the segment that is due and begins at first_id; with a horizon the account's newest one. */
+static enum iw_error segment_build(struct domain *domain, int64_t account_id, int64_t first_id,
+                                   int64_t horizon_id, bool *is_changed)
+{
+    enum iw_error error;
+    const struct store *store = &domain->store;
+    bool is_due = horizon_id == 0;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct segment segment = {.first_id = 0};
+        struct search_build build = {.arena = arena_new(arena_max)};
+        error = is_due ? segment_due(store, account_id, first_id, &segment)
+                       : segment_grown(store, account_id, horizon_id, &segment);
+        const struct segments_bounds bounds = {.last_id = is_due ? segment.last_id : horizon_id,
+                                               .orders = is_due ? rebuilt_max : orders_max,
+                                               .names = is_due ? INT64_MAX : names_max};
+        if (error == IW_OK)
+            error = segments_gather(store, account_id, &segment, &bounds, &build);
+        if (error == IW_OK)
+            error = segments_write(store, account_id, &segment, &build, is_due ? renewed_s : again_s);
+        arena_free(build.arena);
+    }
+    *is_changed = error == IW_OK;
+    /* An order is locked, another worker was faster, or there are too few new orders. */
+    if (error != IW_TWIN_EXISTS && error != IW_NOT_FOUND)
+        return error;
+    context_clear(domain->context);
+    return IW_OK;
+}
+
+enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool *is_changed)
+{
+    struct query_ids grown = {.count = 0};
+    int64_t account_id, first_id, horizon_id = order_id_make(clock_now_ms() - commit_ms, 0);
+    *is_changed = false;
+    enum iw_error error = segments_due(&domain->store, &account_id, &first_id);
+    if (error == IW_OK)
+        error = segment_build(domain, account_id, first_id, 0, is_changed);
+    if ((error == IW_OK && !*is_changed) || error == IW_NOT_FOUND)
+        error = segments_grown(&domain->store, horizon_id, grown_min, after_id, &grown);
+    for (unsigned i = 0; error == IW_OK && !*is_changed && i < grown.count; i++) {
+        error = segment_build(domain, grown.items[i], 0, horizon_id, is_changed);
+        /* The account may have more orders; after an error the others come first. */
+        if (error != IW_OK || *is_changed)
+            *after_id = error == IW_OK ? grown.items[i] - 1 : grown.items[i];
     }
     return error;
 }

@@ -1,7 +1,9 @@
 /*
- * Which orders a filter has: by the segments of the account, and by the younger orders one by one.
+ * The lists of orders (contract 6), and the index that they read (src/search/README.md).
  *
- * The work grows with the number of segments, not with the number of orders that match.
+ * Creating an order does not write the index: imgward-worker adds orders in batches, some seconds after their
+ * commit.  Lists read the younger orders from the tables orders and files.  So the work grows with the number
+ * of segments, not with the number of orders that match.
  */
 #ifndef DOMAIN_ORDER_SEARCH_H
 #define DOMAIN_ORDER_SEARCH_H
@@ -11,54 +13,29 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "service/term.h"
 #include "store/orders.h"
-#include "store/segments.h"
 
-/* A segment and its orders of the filter. */
-struct search_piece {
-    struct segment segment;
-    size_t positions;     /* valid when has_matches */
-    const uint8_t *facts; /* positions bytes */
-    uint8_t **found;      /* a bitmap for each term; NULL: no order has it yet */
-    uint8_t *matches;     /* a bitmap */
-    size_t match_count;
+/* A page, newest first; the array is the arena's. */
+struct order_page {
+    struct order *orders;
+    size_t count;
+    int64_t total; /* of the filter */
 };
 
-struct search {
-    struct domain *domain;
-    const struct order_filter *filter;
-    struct arena *arena;
-    struct segment_mask mask;
-    struct terms terms;          /* of the keyword; each must begin a term of the order */
-    int64_t keyword_id;          /* the keyword as an id; 0: it is none */
-    bool has_matches;            /* the pieces have bitmaps: the filter has a keyword or conditions */
-    struct search_piece *pieces; /* newest first */
-    size_t piece_count, piece_room;
-    struct query_ids tail; /* with a keyword: the matches after the last segment, newest first */
-    int64_t tail_above;    /* the last id of the last segment; 0: none */
-    bool is_damaged;
-};
+/* At most limit orders (100 at most) after the first offset ones.  VALIDATION_FAILED: too many words. */
+enum iw_error order_search_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
+                                int64_t offset, struct order_page *page) IW_MUST_USE;
+
+/* All orders of a filter, newest first (orders_stream).  VALIDATION_FAILED: too many words. */
+enum iw_error order_search_stream(struct domain *domain, const struct order_filter *filter,
+                                  bool (*take)(void *user, const struct order *order),
+                                  void *user) IW_MUST_USE;
 
 /*
- * Reads segments and, for a keyword, the younger orders.  Call search_end in any case.  VALIDATION_FAILED:
- * too many words.
+ * One step of building the index.  Builds a segment again that is due.  When none is due, looks for accounts
+ * with new orders after *after_id, and builds a segment for one of them.  Advances *after_id; 0 after the
+ * last account.  is_changed: a segment was built.
  */
-enum iw_error search_begin(struct search *search, struct domain *domain,
-                           const struct order_filter *filter) IW_MUST_USE;
-void search_end(struct search *search);
-
-/* The matches of all segments, and of the tail with a keyword. */
-int64_t search_count(const struct search *search);
-
-/* Collects ids of matches: tail and pieces, newest first. */
-struct search_ids {
-    int64_t skip; /* matches to leave out first */
-    size_t most;  /* room of ids.items */
-    struct query_ids ids;
-};
-
-/* Adds the next matches until ids is full.  NOT_FOUND: a segment changed since; search again. */
-enum iw_error search_collect(const struct search *search, struct search_ids *found) IW_MUST_USE;
+enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool *is_changed) IW_MUST_USE;
 
 #endif

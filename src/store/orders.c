@@ -409,23 +409,25 @@ enum iw_error orders_page(const struct store *store, const struct order_filter *
 struct orders_taker {
     bool (*take)(void *user, const struct order *order);
     void *user;
+    bool is_stopped;
 };
 
 static bool stream_row(void *user, const struct db_value *values, unsigned columns)
 {
-    const struct orders_taker *taker = user;
+    struct orders_taker *taker = user;
     struct order order;
     if (columns != order_columns)
         abort();
     order_read(values, &order);
-    return taker->take(taker->user, &order);
+    taker->is_stopped = !taker->take(taker->user, &order);
+    return !taker->is_stopped;
 }
 
 enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user)
 {
     struct narrowing narrowing;
-    struct orders_taker taker = {take, user};
+    struct orders_taker taker = {.take = take, .user = user};
     narrowing_make(&narrowing, store->context->arena, filter);
     /* The index yields the rows in this order: neither side sorts or buffers them. */
     const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
@@ -472,11 +474,17 @@ enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const
 enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user)
 {
-    unsigned parameters;
-    struct orders_taker taker = {take, user};
-    struct db_value values[1 + orders_ids_max];
-    const char *sql = ids_statement(account_id, ids, values, &parameters);
-    return db_each(store, sql, values, parameters, stream_row, &taker);
+    enum iw_error error = IW_OK;
+    struct orders_taker taker = {.take = take, .user = user};
+    for (unsigned at = 0; error == IW_OK && !taker.is_stopped && at < ids->count; at += orders_ids_max) {
+        unsigned parameters, left = ids->count - at;
+        struct db_value values[1 + orders_ids_max];
+        const struct query_ids part = {.items = ids->items + at,
+                                       .count = left < orders_ids_max ? left : orders_ids_max};
+        const char *sql = ids_statement(account_id, &part, values, &parameters);
+        error = db_each(store, sql, values, parameters, stream_row, &taker);
+    }
+    return error;
 }
 
 /* The callback of orders_names. */
@@ -502,11 +510,13 @@ enum iw_error orders_names(const struct store *store, const struct order_filter 
     struct narrowing narrowing;
     struct names_taker taker = {take, user};
     narrowing_make(&narrowing, store->context->arena, filter);
-    const char *sql =
-        arena_printf(store->context->arena,
-                     "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC "
-                     "LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
-                     narrowing.sql.data);
+    const char *sql = arena_printf(
+        store->context->arena,
+        filter->keyword == NULL
+            ? "SELECT id, name, NULL %s ORDER BY id DESC"
+            : "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC LIMIT "
+              "9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+        narrowing.sql.data);
     return db_each(store, sql, narrowing.parameters, narrowing.count, names_row, &taker);
 }
 

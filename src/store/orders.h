@@ -72,13 +72,14 @@ enum { orders_ids_max = 100 };
 enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
                             struct order **orders, size_t *count) IW_MUST_USE;
 
-/* The same with a callback; see orders_stream. */
+/* The same for any number of ids, with a callback; see orders_stream. */
 enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
 /*
- * The names of all files and their orders; the files of an order follow each other.  The filter's keyword
- * does not count, here and in the functions above.  See orders_stream for the callback.
+ * The names of all files and their orders, newest first; the files of an order follow each other.  Without a
+ * keyword only the orders, with file_name NULL.  The filter's keyword does not count otherwise, here and in
+ * the functions above.  See orders_stream for the callback.
  */
 enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
                            bool (*take)(void *user, int64_t order_id, const char *order_name,

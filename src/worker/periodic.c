@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/order_index.h"
 #include "domain/job_retry.h"
+#include "domain/order_search.h"
 #include "domain/quota.h"
 #include "domain/reclaim.h"
 #include "domain/upload_check.h"
@@ -179,7 +179,7 @@ static int64_t periodic_index(struct worker *worker)
 {
     bool is_changed = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = order_index_step(&worker->domain, &worker->periodic.index_after_id, &is_changed);
+    enum iw_error error = order_search_index(&worker->domain, &worker->periodic.index_after_id, &is_changed);
     flags_database_report(&worker->flags, &worker->context, error, "index_failed");
     int64_t spent_ms = clock_monotonic_ms() - begin_ms;
     if (is_changed && error == IW_OK)

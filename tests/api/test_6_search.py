@@ -218,13 +218,13 @@ def test_too_many_words_are_named(client):
 
 @contextlib.contextmanager
 def due(stack, account):
-    """The worker compares the account's segments now."""
-    versions = stack.sql(f"SELECT first_id, version FROM order_segments WHERE account_id = {account}")
+    """The worker builds the account's segments again now."""
+    segments = stack.sql(f"SELECT first_id, last_id FROM order_segments WHERE account_id = {account}")
     yield
     stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {account}")
     end = time.monotonic() + 120
     while stack.sql(f"SELECT COUNT(*) FROM order_segments WHERE account_id = {account} AND due_at < NOW()") != [["0"]]:
-        assert time.monotonic() < end, versions
+        assert time.monotonic() < end, segments
         time.sleep(0.1)
 
 
@@ -241,15 +241,15 @@ def test_a_status_that_changes_is_found_at_once(stack):
         shelf.check(channel=order["channel"], **query)
         shelf.check(keyword="i", **query)
     assert len(shelf.expected(status="pending")) == len(pending) - 1
-    # Nothing is left for the comparison to correct.
-    before = stack.sql(f"SELECT version, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}")
+    # Building the segment again corrects nothing.
+    before = stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}")
     with due(stack, shelf.client.account):
         pass
-    assert stack.sql(f"SELECT version, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}") == before
+    assert stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}") == before
 
 
-def test_changes_of_an_older_release_are_corrected(stack):
-    """It writes no segments: statuses, orders that were committed late, and deleted ones."""
+def test_changes_outside_of_the_index_are_corrected(stack):
+    """Statuses, orders that were committed late, and deleted ones."""
     shelf = Shelf(stack, 200, 5)
     shelf.wait_indexed(100)
     changed, gone = shelf.orders[150], shelf.orders[160]
@@ -266,6 +266,22 @@ def test_changes_of_an_older_release_are_corrected(stack):
     shelf.check(keyword="i", status="expired")
     shelf.check(status="expired", channel="api")
     shelf.check()
+
+
+def test_orders_of_many_files_are_in_smaller_segments(stack):
+    """A segment has at most 8,192 files. One that is full before its next order is closed."""
+    shelf = Shelf(stack, 130, 9, age_ms=7200000)
+    account = shelf.client.account
+    shelf.wait_indexed(130)
+    stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
+    younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in shelf.orders]
+    shelf.insert(younger)
+    shelf.orders = younger + shelf.orders
+    stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
+    shelf.wait_indexed(260)
+    assert stack.sql(f"SELECT order_count, is_open FROM order_segments WHERE account_id = {account} ORDER BY first_id") == [["130", "0"], ["130", "1"]]
+    shelf.check(keyword="i")
+    shelf.check(status="failed", channel="api")
 
 
 def word_rows(stack, account, word):
@@ -307,7 +323,7 @@ def test_an_account_is_deleted_with_its_words(stack):
 
 
 def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
-    """The segment is compared when the lock is gone."""
+    """The segment is built again when the lock is gone."""
     shelf = Shelf(stack, 200, 8)
     shelf.wait_indexed(100)
     order = shelf.orders[190]
@@ -331,5 +347,5 @@ def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
     end = time.monotonic() + 120
     order["status"] = "expired"
     while shelf.client.list(status="expired", channel=order["channel"]).page["totalItems"] != len(shelf.expected(status="expired", channel=order["channel"])):
-        assert time.monotonic() < end, "the segment is not compared"
+        assert time.monotonic() < end, "the segment is not built again"
         time.sleep(0.2)
