@@ -207,14 +207,6 @@ static void twins_clean(struct codec_keep *keep)
     }
 }
 
-/* An early encoder terminated the chunk name with a zero. */
-static void webp_names_clean(struct codec_keep *keep)
-{
-    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-        if (chunk->tag == KEEP_TAG('X', 'M', 'P', 0))
-            chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
-}
-
 /* ---- data behind the picture ---- */
 
 static void trailer_look(struct codec_keep *keep, const unsigned char *data, size_t size)
@@ -248,7 +240,10 @@ void clean_picture(struct codec_picture *picture, const unsigned char *data, siz
         end = size;
     trailer_look(keep, data + end, size - end);
     if (picture->header.format == FORMAT_WEBP) {
-        webp_names_clean(keep);
+        /* An early encoder terminated the chunk name with a zero. */
+        for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+            if (chunk->tag == KEEP_TAG('X', 'M', 'P', 0))
+                chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
         twins_clean(keep);
     }
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)

@@ -175,12 +175,6 @@ static bool is_loss(struct jpeg_job *job)
     return false;
 }
 
-/* True when the current scan has the means of the first component's blocks, the least of a picture. */
-static bool is_first_scan(const struct jpeg_decompress_struct *in)
-{
-    return in->comps_in_scan > 0 && in->cur_comp_info[0]->component_index == 0 && in->Ss == 0 && in->Ah == 0;
-}
-
 /*
  * Record the last complete row when the data end in the first scan. Elsewhere a loss only makes
  * pixels coarse. libjpeg inserts an end marker at the end of the bytes. An arithmetic decoder reads
@@ -193,7 +187,10 @@ static void loss_record(struct jpeg_job *job, int code)
     bool is_end = in->arith_code ? code == JWRN_JPEG_EOF && !job->is_scan_whole
                                  : code == JWRN_HIT_MARKER && in->unread_marker == JPEG_EOI;
     uint32_t rows_px = in->input_iMCU_row * (uint32_t)(in->max_v_samp_factor * DCTSIZE);
-    if (!is_end || !is_first_scan(in))
+    /* The means of the first component's blocks are the least of a picture. */
+    bool is_first_scan =
+        in->comps_in_scan > 0 && in->cur_comp_info[0]->component_index == 0 && in->Ss == 0 && in->Ah == 0;
+    if (!is_end || !is_first_scan)
         loss->is_coarse |= code != JWRN_JPEG_EOF;
     else if (rows_px < loss->rows_px)
         loss->rows_px = rows_px;
@@ -236,15 +233,6 @@ static bool jpeg_guarded(struct jpeg_job *job, void (*step)(struct jpeg_job *job
         return false;
     step(job);
     return job->error == IW_OK;
-}
-
-static void jpeg_errors_init(struct jpeg_job *job, struct context *context)
-{
-    job->context = context;
-    jpeg_std_error(&job->manager);
-    job->manager.error_exit = jpeg_exit;
-    job->manager.emit_message = jpeg_warning;
-    job->in.err = job->out.err = &job->manager;
 }
 
 /* ---- header ---- */
@@ -409,14 +397,6 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
     }
 }
 
-static void keep_markers(struct jpeg_job *job)
-{
-    const struct jpeg_marker_struct *marker = job->in.marker_list;
-    for (; marker != NULL && job->error == IW_OK; marker = marker->next)
-        job->error =
-            keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
-}
-
 /* True when every coefficient of a progressive picture is complete. */
 static bool is_refined(const struct jpeg_decompress_struct *in)
 {
@@ -516,8 +496,10 @@ static void jpeg_step_decode(struct jpeg_job *job)
         row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
     cut_check(job);
     /* jpeg_finish_decompress frees the markers. */
-    if (job->error == IW_OK)
-        keep_markers(job);
+    const struct jpeg_marker_struct *marker = in->marker_list;
+    for (; marker != NULL && job->error == IW_OK; marker = marker->next)
+        job->error =
+            keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
     if (job->error == IW_OK)
         jpeg_finish_decompress(in);
 }
@@ -542,10 +524,15 @@ static void jpeg_step_rows(struct jpeg_job *job)
 static struct jpeg_job *jpeg_job_new(struct context *context)
 {
     struct jpeg_job *job = calloc(1, sizeof *job);
-    if (job == NULL)
+    if (job == NULL) {
         context_fail(context, IW_NO_MEMORY, NULL);
-    else
-        jpeg_errors_init(job, context);
+        return NULL;
+    }
+    job->context = context;
+    jpeg_std_error(&job->manager);
+    job->manager.error_exit = jpeg_exit;
+    job->manager.emit_message = jpeg_warning;
+    job->in.err = job->out.err = &job->manager;
     return job;
 }
 
@@ -576,20 +563,18 @@ static enum iw_error codec_jpeg_probe(struct context *context, const unsigned ch
     return jpeg_read(job, NULL);
 }
 
-/* Stuffed bytes and markers without a length: restarts and TEM. */
-static bool is_bare(unsigned code)
-{
-    enum { code_tem = 0x01, restart_first = 0xD0, restart_last = 0xD7 };
-    return code <= code_tem || (code >= restart_first && code <= restart_last);
-}
-
 /* Offset of the next marker with a length from `at` on, or size. */
 static size_t marker_find(const unsigned char *data, size_t size, size_t at)
 {
-    for (; at < size; at++)
-        if (data[at] == 0xFF && (at + 1 == size || (data[at + 1] != 0xFF && !is_bare(data[at + 1]))))
+    /* Stuffed bytes, fill bytes, and markers without a length: restarts and TEM. */
+    enum { code_tem = 0x01, restart_first = 0xD0, restart_last = 0xD7, code_fill = 0xFF };
+    for (; at + 1 < size; at++) {
+        unsigned code = data[at + 1];
+        bool is_restart = code >= restart_first && code <= restart_last;
+        if (data[at] == 0xFF && code > code_tem && code != code_fill && !is_restart)
             return at;
-    return size;
+    }
+    return at < size && data[at] == 0xFF ? at : size;
 }
 
 /*
@@ -737,16 +722,6 @@ static void scans_set(struct jpeg_job *job, const struct keep_jpeg *keep)
         scans_split(job, is_progressive ? out->scan_info : &whole, is_progressive ? out->num_scans : 1);
 }
 
-/* JFIF and Adobe markers are among the kept ones and are written unchanged. */
-static void markers_write(struct jpeg_job *job)
-{
-    job->out.write_JFIF_header = FALSE;
-    job->out.write_Adobe_marker = FALSE;
-    jpeg_start_compress(&job->out, TRUE);
-    for (const struct keep_chunk *chunk = job->picture->keep->first; chunk != NULL; chunk = chunk->next)
-        jpeg_write_marker(&job->out, (int)chunk->tag, chunk->data, (unsigned)chunk->size);
-}
-
 static void row_write(struct jpeg_job *job)
 {
     struct jpeg_compress_struct *out = &job->out;
@@ -782,7 +757,12 @@ static void jpeg_step_encode(struct jpeg_job *job)
     jpeg_set_colorspace(out, (J_COLOR_SPACE)keep->color_space);
     components_set(out, keep);
     scans_set(job, keep);
-    markers_write(job);
+    /* JFIF and Adobe markers are among the kept ones and are written unchanged. */
+    out->write_JFIF_header = FALSE;
+    out->write_Adobe_marker = FALSE;
+    jpeg_start_compress(out, TRUE);
+    for (const struct keep_chunk *chunk = job->picture->keep->first; chunk != NULL; chunk = chunk->next)
+        jpeg_write_marker(out, (int)chunk->tag, chunk->data, (unsigned)chunk->size);
     while (out->next_scanline < out->image_height)
         row_write(job);
     jpeg_finish_compress(out);

@@ -455,16 +455,6 @@ static bool is_stream_whole(const unsigned char *data, const struct png_layout *
     return state == Z_STREAM_END;
 }
 
-/* If a chunk's checksum is wrong or the end is missing, the stream's checksum must be right. */
-static enum iw_error pixels_prove(struct context *context, const unsigned char *data, size_t size,
-                                  const struct png_layout *layout)
-{
-    if ((layout->has_end && !layout->is_pixel_sum_wrong) || is_stream_whole(data, layout))
-        return IW_OK;
-    return layout->has_end ? png_broken(context, "checksums of the pixels are wrong")
-                           : codec_cut(context, size);
-}
-
 /* ---- errors ---- */
 
 static void png_exit(png_structp png, png_const_charp message)
@@ -602,12 +592,16 @@ static enum iw_error codec_png_decode(struct context *context, const unsigned ch
     enum iw_error error = png_layout_walk(context, data, size, &layout);
     if (error == IW_OK)
         error = png_chunks_keep(context, data, &layout, picture->keep);
-    if (error == IW_OK && loss == NULL)
-        error = pixels_prove(context, data, size, &layout);
-    else if (error == IW_OK)
-        loss->is_coarse = layout.has_end && layout.is_pixel_sum_wrong && !is_stream_whole(data, &layout);
     if (error != IW_OK)
         return error;
+    /* If a chunk's checksum is wrong or the end is missing, the stream's checksum must be right. */
+    bool is_doubtful = layout.has_end ? layout.is_pixel_sum_wrong : loss == NULL;
+    bool is_broken = is_doubtful && !is_stream_whole(data, &layout);
+    if (is_broken && loss == NULL)
+        return layout.has_end ? png_broken(context, "checksums of the pixels are wrong")
+                              : codec_cut(context, size);
+    if (loss != NULL)
+        loss->is_coarse = is_broken;
     picture->keep->end = layout.has_end ? layout.end : size;
     picture->keep->png.is_interlaced = layout.is_interlaced;
     picture->keep->png.is_palette = has_palette_type(&layout);

@@ -75,15 +75,6 @@ static void thumbnail_fit(const struct image *image, uint32_t *width_px, uint32_
     *height_px += *height_px == 0;
 }
 
-/* Convert RGB to grey. */
-static void thumbnail_grey(unsigned char *samples, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        samples[i] = (unsigned char)((299U * samples[3 * i] + 587U * samples[3 * i + 1] +
-                                      114U * samples[3 * i + 2] + 500U) /
-                                     1000U);
-}
-
 /*
  * Encode into the available room; each attempt increases the quantisers by a quarter. False: it
  * never fits.
@@ -126,8 +117,10 @@ static bool thumbnail_make(const struct codec_picture *picture, const struct kee
     unsigned char *samples = thumbnail_rgb(picture, width_px, height_px);
     if (samples == NULL)
         return false;
-    if (thumbnail->header.channels == 1)
-        thumbnail_grey(samples, (size_t)width_px * height_px);
+    for (size_t i = 0; thumbnail->header.channels == 1 && i < (size_t)width_px * height_px; i++)
+        samples[i] = (unsigned char)((299U * samples[3 * i] + 587U * samples[3 * i + 1] +
+                                      114U * samples[3 * i + 2] + 500U) /
+                                     1000U);
     small.header.width_px = width_px;
     small.header.height_px = height_px;
     small.image = (struct image){

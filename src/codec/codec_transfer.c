@@ -32,11 +32,6 @@ static struct compressed compressed_find(const unsigned char *data, size_t size)
     return (struct compressed){at + chunk_head_bytes, is_webp && said < left ? said : left};
 }
 
-static bool is_pair(const struct compressed *bytes, size_t line)
-{
-    return line > 0 && bytes->data[line - 1] == '\r';
-}
-
 /* True when every line feed has a carriage return before it. A repeated pattern has few followers. */
 static bool has_only_pairs(const struct compressed *bytes)
 {
@@ -45,7 +40,7 @@ static bool has_only_pairs(const struct compressed *bytes)
     for (size_t at = 0; at + 1 < bytes->size; at++) {
         if (bytes->data[at] != '\n')
             continue;
-        if (!is_pair(bytes, at))
+        if (at == 0 || bytes->data[at - 1] != '\r')
             return false;
         count += !followers[bytes->data[at + 1]];
         followers[bytes->data[at + 1]] = true;

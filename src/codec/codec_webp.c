@@ -143,14 +143,6 @@ static void vp8_read_segments(struct bool_reader *reader, struct vp8_segments *s
             segments->probability[i] = bool_bits(reader, 8);
 }
 
-static void vp8_skip_filter(struct bool_reader *reader)
-{
-    bool_bits(reader, 1 + 6 + 3);
-    if (bool_bit(reader) && bool_bit(reader))
-        for (int i = 0; i < 8; i++)
-            bool_optional(reader, 6);
-}
-
 /* Mean quantiser over the segments, weighted by their probability. */
 static double vp8_mean_quantiser(const struct vp8_segments *segments, int base)
 {
@@ -183,7 +175,10 @@ static float vp8_quality(const unsigned char *frame, size_t size)
     bool_bits(&reader, 2); /* colour space, clamping */
     if (bool_bit(&reader))
         vp8_read_segments(&reader, &segments);
-    vp8_skip_filter(&reader);
+    bool_bits(&reader, 1 + 6 + 3); /* the filter */
+    if (bool_bit(&reader) && bool_bit(&reader))
+        for (int i = 0; i < 8; i++)
+            bool_optional(&reader, 6);
     bool_bits(&reader, 2); /* partitions */
     double compression = 1 - vp8_mean_quantiser(&segments, (int)bool_bits(&reader, 7)) / 127;
     double linear = compression * compression * compression;
@@ -207,14 +202,6 @@ static bool is_known_tag(uint32_t tag)
     return false;
 }
 
-/* Chunks have even sizes; some writers omit the padding byte. */
-static size_t padding(const unsigned char *next, size_t left, uint32_t size)
-{
-    if (!(size & 1) || left == 0)
-        return 0;
-    return left >= 4 && is_known_tag(tag_at(next)) ? 0 : 1;
-}
-
 /* Read the next chunk. False: end of the bytes, or no chunk here. */
 static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
 {
@@ -230,7 +217,10 @@ static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offse
     chunk->is_cut = size > left;
     chunk->size = chunk->is_cut ? (uint32_t)left : size;
     *offset += chunk_head_bytes + (size_t)chunk->size;
-    *offset += padding(data + *offset, end - *offset, size);
+    /* Chunks have even sizes; some writers omit the padding byte. */
+    left = end - *offset;
+    if ((size & 1) != 0 && left > 0 && (left < 4 || !is_known_tag(tag_at(data + *offset))))
+        ++*offset;
     return true;
 }
 
@@ -318,14 +308,6 @@ static void layout_frames(const unsigned char *data, size_t size, struct webp_la
     layout->is_animated |= layout->frame_count > 1 || (has_flag && layout->frame_count == 0);
 }
 
-/* The RIFF size is used if the picture lies within it. */
-static void layout_bound(const unsigned char *data, size_t size, struct webp_layout *layout)
-{
-    uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;
-    size_t picture_end = (size_t)(layout->picture - data) + layout->picture_bytes;
-    layout->end = said >= picture_end && said < size ? (size_t)said : size;
-}
-
 static enum iw_error webp_layout_walk(struct context *context, const unsigned char *data, size_t size,
                                       struct webp_layout *layout)
 {
@@ -333,7 +315,10 @@ static enum iw_error webp_layout_walk(struct context *context, const unsigned ch
     layout->end = size;
     picture_find(data, size, riff_head_bytes, layout);
     if (layout->picture != NULL) {
-        layout_bound(data, size, layout);
+        /* The RIFF size is used if the picture lies within it. */
+        uint64_t said = (uint64_t)little_endian(data + 4) + chunk_head_bytes;
+        size_t picture_end = (size_t)(layout->picture - data) + layout->picture_bytes;
+        layout->end = said >= picture_end && said < size ? (size_t)said : size;
     } else {
         layout_frames(data, size, layout);
         if (layout->frame_count == 0 && !layout->is_animated)
@@ -659,14 +644,6 @@ static void wrapping_write(const struct webp_wrapping *plan, const struct codec_
     }
 }
 
-/* Set the alpha bit of a lossless frame, after signature, width and height (RFC 9649, 3.4). */
-static void frame_alpha_announce(unsigned char *frame)
-{
-    enum { byte_at = chunk_head_bytes + 4, bit = 0x10 };
-    if (memcmp(frame, "VP8L", 4) == 0)
-        frame[byte_at] |= bit;
-}
-
 /*
  * Wrap the bare frame in bytes with the kept pieces, in place. libwebp drops an alpha plane
  * that is opaque. The original flags are restored, so the picture keeps its channels.
@@ -683,9 +660,11 @@ static enum iw_error webp_wrap(struct context *context, const struct codec_pictu
     unsigned char *data = realloc(bytes->data, size + 1);
     if (data == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
-    memmove(data + plan.front_bytes, data + skipped, frame_bytes);
-    if (picture->image.channels == 4)
-        frame_alpha_announce(data + plan.front_bytes);
+    unsigned char *frame = data + plan.front_bytes;
+    memmove(frame, data + skipped, frame_bytes);
+    /* The alpha bit of a lossless frame is after signature, width and height (RFC 9649, 3.4). */
+    if (picture->image.channels == 4 && memcmp(frame, "VP8L", 4) == 0)
+        frame[chunk_head_bytes + 4] |= 0x10;
     wrapping_write(&plan, picture, data, frame_bytes);
     bytes->data = data;
     bytes->size = size;

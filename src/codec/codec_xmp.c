@@ -62,6 +62,7 @@ struct packets {
     struct codec_picture *picture;
     struct packet *first;
     struct packet **last;
+    bool has_main; /* with a text */
     unsigned unpacked_count;
     unsigned extension_count;
 };
@@ -80,6 +81,7 @@ static struct packet *packet_add(struct packets *packets, enum packet_kind kind,
     packet->text = text;
     packet->size = text == NULL ? 0 : size;
     packet->is_broken = text == NULL;
+    packets->has_main |= kind == PACKET_MAIN && text != NULL;
     *packets->last = packet;
     packets->last = &packet->next;
     return packet;
@@ -268,16 +270,6 @@ void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const un
     chunk->size = (size_t)(at - text);
 }
 
-/* The packet in a raw profile, optionally after JPEG's name. */
-static const char *raw_packet(struct packets *packets, const struct keep_chunk *chunk, size_t *size)
-{
-    const char *text = (const char *)raw_profile(packets->arena, chunk, size);
-    if (text == NULL || *size < sizeof segment_name || memcmp(text, segment_name, sizeof segment_name) != 0)
-        return text;
-    *size -= sizeof segment_name;
-    return text + sizeof segment_name;
-}
-
 static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
 {
     static const char raw_xmp[] = "Raw profile type xmp";
@@ -294,8 +286,14 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
     /* Limit the unpacking, because a small chunk may unpack to a large text. */
     if (packets->unpacked_count++ < unpacked_count_max &&
         arena_used_bytes(packets->arena) < unpacked_bytes_max)
-        text = is_raw ? raw_packet(packets, chunk, &size)
-                      : (const char *)png_text(packets->arena, chunk, codec_metadata_max_bytes, &size);
+        text = (const char *)(is_raw ? raw_profile(packets->arena, chunk, &size)
+                                     : png_text(packets->arena, chunk, codec_metadata_max_bytes, &size));
+    /* A raw profile may begin with JPEG's name. */
+    size_t name = sizeof segment_name;
+    if (is_raw && text != NULL && size >= name && memcmp(text, segment_name, name) == 0) {
+        text += name;
+        size -= name;
+    }
     if (is_main || (text != NULL && memmem(text, size, "RDF", 3) != NULL))
         packet_add(packets, PACKET_MAIN, chunk, text, size);
 }
@@ -441,23 +439,16 @@ static void extension_put(struct packets *packets, struct packet *packet, const 
     }
 }
 
-static bool has_main(const struct packets *packets)
-{
-    for (const struct packet *packet = packets->first; packet != NULL; packet = packet->next)
-        if (packet->kind == PACKET_MAIN && !packet->is_broken)
-            return true;
-    return false;
-}
-
 /* A packet in the EXIF block that changes moves to the standard place, unless there is a packet already. */
 static void field_take_out(struct packets *packets, struct packet *packet, const struct xmp_result *result)
 {
     struct exif exif;
     if (!exif_of(packet->chunk, &exif))
         return;
-    if (has_main(packets)) {
+    if (packets->has_main) {
         packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
     } else {
+        packets->has_main = true;
         packet->kind = PACKET_MAIN;
         packet->text = arena_text_n(packets->arena, result->packet, result->size);
         packet->size = result->size;

@@ -85,6 +85,9 @@ static enum iw_error top_read_back(struct marking *marking)
     const struct image *image = &marking->picture->image;
     struct top top = {.image = *image};
     struct watermark_report seen = {0};
+    const struct codec_header *header = &marking->picture->header;
+    if (header->format != FORMAT_JPEG || (uint64_t)header->width_px * header->height_px < top_from_px)
+        return IW_OK;
     top.image.height_px = image->height_px / top_share;
     top.image.pixels = malloc(top.image.height_px * image->stride_bytes);
     if (top.image.pixels == NULL)
@@ -117,15 +120,6 @@ static enum iw_error whole_read_back(struct marking *marking)
         marking,
         watermark_verify(&picture->image, picture->image.height_px, order->key, order->number, 0, &seen),
         &seen);
-}
-
-static enum iw_error read_back(struct marking *marking)
-{
-    const struct codec_header *header = &marking->picture->header;
-    enum iw_error error = IW_OK;
-    if (header->format == FORMAT_JPEG && (uint64_t)header->width_px * header->height_px >= top_from_px)
-        error = top_read_back(marking);
-    return error != IW_OK || marking->reads ? error : whole_read_back(marking);
 }
 
 /* ---- one attempt ---- */
@@ -177,8 +171,12 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         return error;
     if (try->finer == 0)
         marking->own_bytes = marking->bytes->size;
-    if (marking->bytes->size <= growth_free_bytes || marking->bytes->size <= growth_most * marking->own_bytes)
-        error = read_back(marking);
+    bool is_grown =
+        marking->bytes->size > growth_free_bytes && marking->bytes->size > growth_most * marking->own_bytes;
+    if (!is_grown)
+        error = top_read_back(marking);
+    if (!is_grown && error == IW_OK && !marking->reads)
+        error = whole_read_back(marking);
     if (error != IW_OK || !marking->reads)
         codec_bytes_free(marking->bytes);
     return error;

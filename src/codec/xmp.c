@@ -175,15 +175,6 @@ static bool is_manifest_place(const char *text)
     return false;
 }
 
-static const char *text_trim(struct arena *arena, const char *text)
-{
-    text += strspn(text, " \t\r\n");
-    size_t length = strlen(text);
-    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
-        length--;
-    return arena_text_n(arena, text, length);
-}
-
 /* New value of plus:DataMining; NULL: unchanged. */
 static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_simple)
 {
@@ -202,7 +193,11 @@ static const char *value_new(struct xmp_scan *scan, const struct property_rule *
 {
     const struct xmp_request *request = scan->request;
     struct xmp_result *result = scan->result;
-    const char *trimmed = text_trim(scan->arena, text);
+    const char *trimmed = text + strspn(text, " \t\r\n");
+    size_t length = strlen(trimmed);
+    while (length > 0 && strchr(" \t\r\n", trimmed[length - 1]) != NULL)
+        length--;
+    trimmed = arena_text_n(scan->arena, trimmed, length);
     switch (rule->action) {
     case PROPERTY_REMOVED:
         result->left_out |= rule->left_out;
@@ -295,15 +290,6 @@ static void property_begin(struct xmp_scan *scan, const XML_Char *name, const XM
             property_text(property, attributes[i + 1], strlen(attributes[i + 1]));
 }
 
-static void property_child(struct xmp_property *property, const XML_Char *name, const XML_Char **attributes)
-{
-    property->has_children = true;
-    property->has_preview |= strcmp(name, name_preview) == 0;
-    property_text(property, " ", 1);
-    for (int i = 0; attributes[i] != NULL; i += 2)
-        property->has_preview |= strcmp(attributes[i], name_preview) == 0;
-}
-
 /* Element for a changed value, with the packet's prefix. */
 static const char *property_element(struct xmp_scan *scan, const struct property_rule *rule,
                                     const char *value)
@@ -359,7 +345,12 @@ static void XMLCALL xmp_start(void *user, const XML_Char *name, const XML_Char *
     } else if (scan->description_depth != 0 && scan->depth == scan->description_depth + 1) {
         property_begin(scan, name, attributes);
     } else if (scan->property.depth != 0) {
-        property_child(&scan->property, name, attributes);
+        struct xmp_property *property = &scan->property;
+        property->has_children = true;
+        property->has_preview |= strcmp(name, name_preview) == 0;
+        for (int i = 0; attributes[i] != NULL; i += 2)
+            property->has_preview |= strcmp(attributes[i], name_preview) == 0;
+        property_text(property, " ", 1);
     }
 }
 
@@ -526,16 +517,6 @@ static void scan_add_description(struct xmp_scan *scan)
     *rest = edit;
 }
 
-/* White space before the packet's end is padding that edits may use. */
-static size_t padding_bytes(const char *packet, size_t end, size_t wanted)
-{
-    size_t found = 0;
-    while (found + 1 < end && found < wanted && packet[end - found - 1] != '\0' &&
-           strchr(" \t\r\n", packet[end - found - 1]) != NULL)
-        found++;
-    return found;
-}
-
 static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
 {
     size_t grown = scan->size;
@@ -555,7 +536,11 @@ static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
     used += scan->size - from;
     /* All edits are before the packet's end. */
     size_t end = scan->trailer == 0 ? used : scan->trailer + used - scan->size;
-    size_t padding = end < used && used > scan->size ? padding_bytes(out, end, used - scan->size) : 0;
+    /* White space before it is padding that edits may use. */
+    size_t padding = 0;
+    while (end < used && used > scan->size + padding && end > padding + 1 && out[end - padding - 1] != '\0' &&
+           strchr(" \t\r\n", out[end - padding - 1]) != NULL)
+        padding++;
     memmove(out + end - padding, out + end, used - end);
     result->packet = out;
     result->size = used - padding;

@@ -181,21 +181,14 @@ enum iw_error image_client_spawn(struct context *context, const struct image_cli
     return IW_OK;
 }
 
-/* Pack the open descriptors; return their count. */
-static size_t files_pack(const int files[image_file_count], int packed[image_file_count])
-{
-    size_t count = 0;
-    for (int i = 0; i < image_file_count; i++)
-        if (files[i] >= 0)
-            packed[count++] = files[i];
-    return count;
-}
-
 enum iw_error image_client_send(struct context *context, const struct image_client *client,
                                 const struct image_request *request, const int files[image_file_count])
 {
     int packed[image_file_count];
-    size_t count = files_pack(files, packed);
+    size_t count = 0;
+    for (int i = 0; i < image_file_count; i++)
+        if (files[i] >= 0)
+            packed[count++] = files[i];
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof packed)];

@@ -405,15 +405,6 @@ static void image_loop_serve(const struct image_config *config, const struct ima
 
 /* ---- the socket ---- */
 
-static void files_close(int files[image_file_count])
-{
-    for (int i = 0; i < image_file_count; i++) {
-        if (files[i] >= 0)
-            close(files[i]);
-        files[i] = -1;
-    }
-}
-
 /* Assign the packed descriptors to the slots of the request. Surplus descriptors are closed. */
 static void files_unpack(const struct image_request *request, struct msghdr *message,
                          int files[image_file_count])
@@ -516,7 +507,9 @@ void image_loop_run(const struct image_config *config, int socket, unsigned seal
         fault_point(FAULT_MESSAGE_TAKEN, "image request");
         seal_cpu_seconds(config->cpu_seconds);
         image_loop_serve(config, &request, files, &answer);
-        files_close(files);
+        for (int i = 0; i < image_file_count; i++)
+            if (files[i] >= 0)
+                close(files[i]);
         answer.is_last = served == config->images_max || memory_grew(config, start_bytes);
         is_open = answer_send(socket, &answer) && !answer.is_last;
     }

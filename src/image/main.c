@@ -69,14 +69,6 @@ static const struct image_option {
     {"--allow-unsealed", OPTION_SWITCH, offsetof(struct image_options, is_unsealed_allowed), 0, 0},
 };
 
-static const struct image_option *option_by_name(const char *name)
-{
-    for (size_t i = 0; i < sizeof option_table / sizeof option_table[0]; i++)
-        if (strcmp(option_table[i].name, name) == 0)
-            return &option_table[i];
-    return NULL;
-}
-
 static bool number_read(const struct image_option *option, const char *text, uint64_t *number)
 {
     char *end;
@@ -88,10 +80,13 @@ static bool number_read(const struct image_option *option, const char *text, uin
 /* Parse one option and its value. Returns the number of arguments used, or 0: invalid. */
 static int option_read(struct image_options *options, char **arguments)
 {
-    const struct image_option *option = option_by_name(arguments[0]);
-    char *place = option == NULL ? NULL : (char *)options + option->offset;
-    if (option == NULL || (option->kind != OPTION_SWITCH && arguments[1] == NULL))
+    const struct image_option *option = option_table;
+    const struct image_option *end = option_table + sizeof option_table / sizeof option_table[0];
+    while (option < end && strcmp(option->name, arguments[0]) != 0)
+        option++;
+    if (option == end || (option->kind != OPTION_SWITCH && arguments[1] == NULL))
         return 0;
+    char *place = (char *)options + option->offset;
     switch (option->kind) {
     case OPTION_TEXT:
         memcpy(place, &arguments[1], sizeof arguments[1]);
@@ -116,12 +111,6 @@ static enum iw_error options_read(struct context *context, struct image_options 
         arguments += taken;
     }
     return IW_OK;
-}
-
-/* Both ends of the socket must have the same structs. */
-static bool is_same_build(const struct image_options *options)
-{
-    return options->build != NULL && strcmp(options->build, IMAGE_BUILD) == 0;
 }
 
 static enum iw_error key_load(struct context *context, const char *path, struct image_config *config)
@@ -196,7 +185,9 @@ int main(int count, char **arguments)
     /* A program that is started by its descriptor has the number as its name. */
     prctl(PR_SET_NAME, "imgward-image");
     enum iw_error error = options_read(&context, &options, arguments + (count > 0));
-    if (error == IW_OK && !is_same_build(&options)) {
+    /* Both ends of the socket must have the same structs. */
+    bool is_same_build = options.build != NULL && strcmp(options.build, IMAGE_BUILD) == 0;
+    if (error == IW_OK && !is_same_build) {
         context_fail(&context, IW_CONFIG_INVALID,
                      "This is imgward-image " IMAGE_BUILD
                      ", but the worker needs %s; restart imgward-worker.",

@@ -122,21 +122,15 @@ void seal_close_from(int first)
     close_range((unsigned)first, ~0U, 0);
 }
 
-/* libseccomp reports a refused call as lack of memory.  So the kernel is asked first: 0, or its errno. */
-static int seccomp_refusal(void)
-{
-    uint32_t action = SECCOMP_RET_KILL_PROCESS;
-    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0 ? 0 : errno;
-}
-
 static enum iw_error seccomp_restrict(struct context *context, int socket)
 {
-    int refusal = seccomp_refusal();
-    if (refusal != 0)
+    /* libseccomp reports a refused call as lack of memory, so the kernel is asked first. */
+    uint32_t action = SECCOMP_RET_KILL_PROCESS;
+    if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0)
         return context_fail(context, IW_SERVICE_UNAVAILABLE,
                             "The kernel refused seccomp (%s). SystemCallFilter= of the unit, or the rules of "
                             "the container, must allow it.",
-                            strerrorname_np(refusal));
+                            strerrorname_np(errno));
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int failed = filter == NULL ? -ENOMEM : rules_add(filter, socket);
     if (failed == 0)

@@ -140,28 +140,17 @@ size_t conv_bias_count(const struct conv *conv)
     return (size_t)conv->outputs * (conv->shape == CONV_UP ? 4 : 1);
 }
 
-/* The weight of one plane: the filter transformed in both directions. */
-static float plane_weight(unsigned plane, const float taps[9])
-{
-    const double *down = filter[plane / conv_tile_reads], *along = filter[plane % conv_tile_reads];
-    double value = 0;
-    for (unsigned tap = 0; tap < 9; tap++)
-        value += down[tap / 3] * along[tap % 3] * (double)taps[tap];
-    return (float)value;
-}
-
-/* The index of a tap's weight: by slice of outputs, then by input. */
-static size_t weight_place(const struct conv *conv, unsigned tap, unsigned output, unsigned input)
-{
-    const size_t slice = output / conv_slice, lane = output % conv_slice;
-    const size_t slices = conv->outputs / conv_slice, taps = taps_of(conv);
-    const size_t piece = conv->shape == CONV_UP ? tap * slices + slice : slice * taps + tap;
-    return (piece * conv->inputs + input) * conv_slice + lane;
-}
-
 void conv_weights_fill(struct conv *conv, unsigned output, unsigned input, const float *taps)
 {
-    for (unsigned tap = 0; tap < taps_of(conv); tap++)
-        conv->weights[weight_place(conv, tap, output, input)] =
-            conv->shape == CONV_3X3 ? plane_weight(tap, taps) : taps[tap];
+    const size_t slice = output / conv_slice, lane = output % conv_slice;
+    const size_t slices = conv->outputs / conv_slice, count = taps_of(conv);
+    for (unsigned tap = 0; tap < count; tap++) {
+        double value = conv->shape == CONV_3X3 ? 0 : taps[tap];
+        /* The weight of one plane: the filter transformed in both directions. */
+        for (unsigned at = 0; conv->shape == CONV_3X3 && at < 9; at++)
+            value += filter[tap / conv_tile_reads][at / 3] * filter[tap % conv_tile_reads][at % 3] *
+                     (double)taps[at];
+        const size_t piece = conv->shape == CONV_UP ? tap * slices + slice : slice * count + tap;
+        conv->weights[(piece * conv->inputs + input) * conv_slice + lane] = (float)value;
+    }
 }

@@ -142,14 +142,6 @@ static const struct conv *step_conv(const struct net_weights *weights, int at)
     return is_layer ? &weights->layers[is_coarse ? DRAWER_COARSE : DRAWER_FINE][place] : NULL;
 }
 
-static unsigned step_channels(const struct net_weights *weights, int at)
-{
-    const struct conv *conv = step_conv(weights, at);
-    if (conv != NULL)
-        return conv->outputs;
-    return at == STEP_NOISE ? net_noise_channels : net_color_channels;
-}
-
 /*
  * For a shape: the rows that a step computes together, and the input rows that it reads for them.  Then the
  * columns that it computes together, and the multiple at which they begin.  Input places for so many output
@@ -548,7 +540,10 @@ static size_t run_lay(struct run *run, unsigned char *memory)
     for (int ring = 0; ring < step_count * rings_each; ring++) {
         struct step *step = &run->steps[ring / rings_each];
         const int which = ring % rings_each;
-        step->channels = step_channels(run->weights, ring / rings_each);
+        const struct conv *conv = step_conv(run->weights, ring / rings_each);
+        step->channels = conv != NULL                      ? conv->outputs
+                         : ring / rings_each == STEP_NOISE ? net_noise_channels
+                                                           : net_color_channels;
         step->row_values = (((step->columns.count + conv_slack) * step->channels + 31) / 32 | 1) * 32;
         longest = step->row_values > longest ? step->row_values : longest;
         step->rings[which] =

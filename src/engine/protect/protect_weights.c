@@ -157,13 +157,6 @@ static const char *file_check(const uint8_t *bytes, size_t size)
 
 /* ---- into the layout of the kernels */
 
-/* The index here of an output of the last layer; the two values at the end of each row stay 0. */
-static unsigned raw_ours(unsigned theirs)
-{
-    const unsigned color = theirs / 4, row = theirs / 2 % 2, column = theirs % 2;
-    return row * net_raw_row + column * net_color_channels + color;
-}
-
 /*
  * Reads the taps of all inputs of one output.  The first layer was trained on pixels of -1..1 and gets pixels
  * of 0..1: its weights are doubled and its bias is reduced.
@@ -193,8 +186,12 @@ static void output_read(struct conv *conv, const struct layer_shape *shape, cons
 /* Reads a layer, its outputs multiplied by a gain. */
 static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes, float gain)
 {
-    for (unsigned output = 0; output < shape->outputs; output++)
-        output_read(conv, shape, bytes, output, shape->outputs == raw_values ? raw_ours(output) : output);
+    for (unsigned output = 0; output < shape->outputs; output++) {
+        /* The last layer has another order here; the two values at the end of each of its rows stay 0. */
+        const unsigned color = output / 4, row = output / 2 % 2, column = output % 2;
+        const unsigned raw = row * net_raw_row + column * net_color_channels + color;
+        output_read(conv, shape, bytes, output, shape->outputs == raw_values ? raw : output);
+    }
     for (size_t i = 0; i < conv_weights_count(conv); i++)
         conv->weights[i] *= gain;
     for (size_t i = 0; i < conv_bias_count(conv); i++)

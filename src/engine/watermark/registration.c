@@ -204,23 +204,6 @@ static int matches_agree(const struct match *matches, int count, double reach, s
     return most;
 }
 
-static void plane_mirror(const float *values, int width, int height, float *mirrored)
-{
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++)
-            mirrored[(size_t)y * (size_t)width + (size_t)x] =
-                values[(size_t)y * (size_t)width + (size_t)(width - 1 - x)];
-}
-
-/* Convert the mirrored suspect's map to the suspect's map. */
-static void map_mirror(struct affine_map *map, int width)
-{
-    map->offset[0] += map->matrix[0] * width;
-    map->offset[1] += map->matrix[2] * width;
-    map->matrix[0] = -map->matrix[0];
-    map->matrix[2] = -map->matrix[2];
-}
-
 struct finder {
     const struct plane *suspect;
     const struct plane *original;
@@ -238,9 +221,12 @@ static int finder_try(struct finder *finder, bool is_mirrored, struct workspace 
 {
     const struct plane *suspect = finder->suspect;
     const float *values = suspect->luma;
+    size_t width = (size_t)suspect->width;
 
     if (is_mirrored) {
-        plane_mirror(values, suspect->width, suspect->height, finder->mirrored);
+        for (size_t row = 0; row < (size_t)suspect->height * width; row += width)
+            for (size_t x = 0; x < width; x++)
+                finder->mirrored[row + x] = values[row + width - 1 - x];
         values = finder->mirrored;
     }
     int count = keypoint_find(values, suspect->width, suspect->height, workspace, finder->suspect_points);
@@ -249,8 +235,13 @@ static int finder_try(struct finder *finder, bool is_mirrored, struct workspace 
     count = matches_find(finder->suspect_points, count, finder->original_points, finder->original_count,
                          finder->matches);
     count = matches_agree(finder->matches, count, finder->reach, registration);
-    if (is_mirrored)
-        map_mirror(registration, suspect->width);
+    if (is_mirrored) {
+        /* Convert the mirrored suspect's map to the suspect's map. */
+        registration->offset[0] += registration->matrix[0] * suspect->width;
+        registration->offset[1] += registration->matrix[2] * suspect->width;
+        registration->matrix[0] = -registration->matrix[0];
+        registration->matrix[2] = -registration->matrix[2];
+    }
     return count;
 }
 

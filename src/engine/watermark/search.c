@@ -213,16 +213,6 @@ static bool polar_fill(struct search *search, float *power, size_t count)
     return true;
 }
 
-/* Places without data get the mean, so that scores at different scales are comparable. */
-static void polar_even(struct search *search)
-{
-    uint8_t mean = polar_mean(search);
-
-    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++)
-        if (search->polar_map[i] == 0)
-            search->polar_map[i] = mean;
-}
-
 ENGINE_CLONES
 static void scores_add(uint16_t *restrict scores, const uint8_t *restrict map, int count)
 {
@@ -701,7 +691,11 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
         return false;
     if (!polar_fill(search, power, count))
         return false;
-    polar_even(search);
+    /* Places without data get the mean, so that scores at different scales are comparable. */
+    uint8_t mean = polar_mean(search);
+    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++)
+        if (search->polar_map[i] == 0)
+            search->polar_map[i] = mean;
     search->fit_plan =
         fftwf_plan_dft_2d(fit_side, fit_side, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);
     return search->fit_plan != NULL;

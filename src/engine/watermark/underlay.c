@@ -123,14 +123,6 @@ static void underlay_word(struct underlay *underlay, uint64_t number, int8_t wor
         word[i] = (int8_t)(word[i] - old[i]);
 }
 
-static bool is_transparent(const struct image *image, const void *row, uint32_t x)
-{
-    size_t at = (size_t)(x + 1) * image->channels - 1;
-
-    return image_has_alpha(image) &&
-           (image->depth_bits == 16 ? ((const uint16_t *)row)[at] : ((const uint8_t *)row)[at]) == 0;
-}
-
 ENGINE_CLONES
 static void tile_line(float *restrict to, const float *restrict tile, float amplitude, size_t count)
 {
@@ -167,15 +159,18 @@ static double row_error(const struct underlay *underlay, uint32_t y, float *blue
 {
     const struct image *image = underlay->image;
     const void *row = image_row(image, y);
+    bool has_alpha = image_has_alpha(image);
     double sum = 0;
 
     memset(blue, 0, image->width_px * sizeof *blue);
     memset(red, 0, image->width_px * sizeof *red);
     underlay_add(underlay, y, blue, red);
     for (uint32_t x = 0; x < image->width_px; x++) {
-        size_t at = (size_t)x * image->channels;
+        size_t at = (size_t)x * image->channels, last = at + image->channels - 1;
+        bool is_seen = !has_alpha || (image->depth_bits == 16 ? ((const uint16_t *)row)[last]
+                                                              : ((const uint8_t *)row)[last]) != 0;
 
-        if (is_transparent(image, row, x))
+        if (!is_seen)
             continue;
         sum += sample_error(image, row, at, red_of_cr * red[x]);
         sum += sample_error(image, row, at + 1, green_of_cb * blue[x] + green_of_cr * red[x]);

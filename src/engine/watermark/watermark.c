@@ -197,16 +197,6 @@ static double error_measure(struct embedding *embedding)
     return sum / ((double)rows * image->width_px * samples);
 }
 
-/* Set the gain. Only pictures larger than the plane need explicit masks. */
-static void gain_take(struct embedding *embedding, double gain)
-{
-    embedding->gain = (float)gain;
-    embedding->marker.gain = (float)gain;
-    if (embedding->luma_mask != NULL)
-        texture_mask_row(&embedding->texture, 0, plane_count(&embedding->plane), (float)gain,
-                         embedding->luma_mask, embedding->blue_mask);
-}
-
 /* Set the gain so that the rounded result has at most the wanted error. */
 static void gain_set(struct embedding *embedding, double psnr_db)
 {
@@ -215,7 +205,11 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     double measured = 0;
 
     for (int i = 0; i < 3; i++) {
-        gain_take(embedding, gain_find(embedding, predicted));
+        embedding->gain = embedding->marker.gain = (float)gain_find(embedding, predicted);
+        /* Only pictures larger than the plane need explicit masks. */
+        if (embedding->luma_mask != NULL)
+            texture_mask_row(&embedding->texture, 0, plane_count(&embedding->plane), embedding->gain,
+                             embedding->luma_mask, embedding->blue_mask);
         measured = error_measure(embedding);
         if (measured <= 0 || (measured <= wanted && (measured > 0.985 * wanted || i == 1)))
             break;
@@ -310,19 +304,6 @@ static bool strength_raise(struct embedding *embedding, double psnr_db, double p
             break; /* the caps limit the gain already */
     }
     return false;
-}
-
-/*
- * Find the strength at which the mark survives JPEG 50. If none does, allow one step more for
- * JPEG 80. The mark must at least read without JPEG.
- */
-static bool strength_choose(struct embedding *embedding, double psnr_db, double psnr_least_db)
-{
-    if (strength_raise(embedding, psnr_db, psnr_least_db, coarseness_50) ||
-        strength_raise(embedding, psnr_db, psnr_db - psnr_step_db, coarseness_80) || reads_back(embedding, 0))
-        return true;
-    gain_set(embedding, psnr_least_db);
-    return reads_back(embedding, 0);
 }
 
 /* Read an existing mark of this key at the place of the new one. */
@@ -428,7 +409,17 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
         psnr_db -= remark_db;
         psnr_least_db -= remark_db;
     }
-    bool reads = strength_choose(embedding, psnr_db, psnr_least_db);
+    /*
+     * Find the strength at which the mark survives JPEG 50. If none does, allow one step more for
+     * JPEG 80. The mark must at least read without JPEG.
+     */
+    bool reads = strength_raise(embedding, psnr_db, psnr_least_db, coarseness_50) ||
+                 strength_raise(embedding, psnr_db, psnr_db - psnr_step_db, coarseness_80) ||
+                 reads_back(embedding, 0);
+    if (!reads) {
+        gain_set(embedding, psnr_least_db);
+        reads = reads_back(embedding, 0);
+    }
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
     /* Reading back tries the overlay only. Hard texture hides it, and a full underlay is read without it. */
@@ -591,16 +582,6 @@ static void reading_end(struct reading *reading, struct watermark_report *report
     workspace_fini(reading->reader.workspace);
 }
 
-/* Exclude the mark that was read. False: no other can be in the picture. */
-static bool reading_exclude(struct reading *reading)
-{
-    struct plane *overlay = &reading->plane;
-    struct plane *underlay = reading->has_color ? &reading->color : NULL;
-
-    return reading->is_under ? cover_exclude(&reading->under, underlay, overlay)
-                             : cover_exclude(&reading->reader, overlay, underlay);
-}
-
 /* Add a number once. */
 static void numbers_add(struct watermark_numbers *numbers, uint64_t number)
 {
@@ -617,11 +598,18 @@ static enum iw_error others_extract(struct reading *reading, const struct image 
     enum iw_error error = IW_OK;
     struct workspace *workspace = reading->reader.workspace;
 
+    struct plane *overlay = &reading->plane;
+    struct plane *underlay = reading->has_color ? &reading->color : NULL;
+
     for (unsigned round = 0; error == IW_OK && round < 2 * WATERMARK_NUMBERS_MOST; round++) {
         struct watermark_report unasked = {0};
 
         numbers_add(numbers, reading->number);
-        if (numbers->count == WATERMARK_NUMBERS_MOST || !reading_exclude(reading))
+        /* Exclude the mark that was read. False: no other can be in the picture. */
+        bool is_excluded = numbers->count < WATERMARK_NUMBERS_MOST &&
+                           (reading->is_under ? cover_exclude(&reading->under, underlay, overlay)
+                                              : cover_exclude(&reading->reader, overlay, underlay));
+        if (!is_excluded)
             break;
         error = extract_blind(reading, image, &unasked);
     }
