@@ -15,7 +15,7 @@ parts=(
     "lint#check layers, format, length of functions, words"
     "api#test the contract over HTTPS, on parallel private stacks"
     "console#test the web console's API over HTTPS and its pages in Chromium, on two private stacks"
-    "sdk#lint the OpenAPI document, and run a generated client over HTTPS, on a private stack (needs npm)"
+    "sdk#check the types of a client generated from the OpenAPI document, and run it over HTTPS (needs npm)"
     "fault#kill processes, Redis and MariaDB in the middle of orders, on parallel private stacks"
     "rounds#run seeded rounds that break one part each, with every fault point, on a private stack"
     "ops#test installation, monitoring and the commands of doc/operating.md, on a private stack"

@@ -1,8 +1,8 @@
 """Archives open everywhere (contract 6, download). Every program lists and extracts all entries, also with hostile
 names, and each name has the extension of its bytes.
 
-Programs that read the central headers and programs that read a stream (Java's ZipInputStream, node's unzipper,
-bsdtar from a pipe) read the same archives: those of the service and of tests/unit/zip_maker.c.
+Programs that read the central headers and programs that read a stream (Java's ZipInputStream, bsdtar
+from a pipe) read the same archives: those of the service and of tests/unit/zip_maker.c.
 """
 import os
 import pathlib
@@ -83,17 +83,6 @@ def python_extract(archive, folder):
     with zipfile.ZipFile(archive) as opened:
         for entry in opened.infolist():
             pathlib.Path(folder, entry.filename).write_bytes(opened.read(entry))
-
-
-@pytest.fixture(scope="session")
-def unzipper(modules):
-    """The programs that use unzipper, from tests/npm; skipped when it is not installed."""
-    def call(*words):
-        return said("env", f"NODE_PATH={modules}", "node", HERE / "unzip.js", *words)
-
-    return {f"unzipper, {way}": (lambda archive, way=way: sized(call(way, archive)),
-                                 lambda archive, folder, way=way: call(way, archive, folder))
-            for way in ("stream", "open")}
 
 
 def needs(name):
@@ -230,11 +219,6 @@ def test_every_program_reads_hostile_names(maker, tmp_path):
     readers_expect(READERS, archive, tmp_path, wanted)
 
 
-def test_unzipper_reads_hostile_names(maker, tmp_path, unzipper):
-    archive, wanted = made(maker, tmp_path, HOSTILE)
-    readers_expect(unzipper, archive, tmp_path, wanted)
-
-
 def test_names_of_any_letters_are_safe_and_unique(maker, tmp_path):
     """Thousands of names from few parts, so that duplicates of all kinds occur. A second pass changes nothing."""
     choice = random.Random(45)
@@ -301,7 +285,7 @@ def archive_of(client, order, folder):
     return archive, wanted
 
 
-def test_every_program_reads_an_order(client, small, tmp_path, request):
+def test_every_program_reads_an_order(client, small, tmp_path):
     given = ["n" * 251 + ".jpg", "n" * 251 + ".jpg", "what: ever?.jpg", "x<y>|\"z\"*.jpg", "CON.jpg", "\u00e9.jpg", "e\u0301.jpg",
              "\u00c9.jpg", "\u202egpj.exe.jpg", "-1.jpg", "b.jpg"]
     told = ["n" * 251 + ".jpg", "n" * 247 + " (2).jpg", "what_ ever_.jpg", "x_y___z__.jpg", "_CON.jpg", "\u00e9.jpg", "e\u0301 (2).jpg",
@@ -314,11 +298,7 @@ def test_every_program_reads_an_order(client, small, tmp_path, request):
     assert list(wanted) == told
     assert format_expect(archive.read_bytes()) == told
     assert all(entry.external_attr >> 16 == 0o100644 for entry in zipfile.ZipFile(archive).infolist())
-    try:
-        readers = {**READERS, **request.getfixturevalue("unzipper")}
-    except pytest.skip.Exception:
-        readers = READERS
-    readers_expect(readers, archive, tmp_path, wanted)
+    readers_expect(READERS, archive, tmp_path, wanted)
     assert client.get(f"{ORDERS}/{order['orderId']}/download").data["fileName"] == "order_ \u00e9_.zip"
 
 
