@@ -40,13 +40,6 @@ static enum iw_error key_check(struct request *request)
     return is_known ? IW_OK : context_fail(request->context, IW_AUTH_TOKEN_INVALID, NULL);
 }
 
-/* The key of a record's object; NULL when it has none. S3 encodes it like a form. */
-static const char *object_name(struct arena *arena, const struct json *record)
-{
-    const struct json *key = json_member(json_member(json_member(record, "s3"), "object"), "key");
-    return json_is(key, JSON_KIND_STRING) ? request_decode(arena, key->string, key->length, true) : NULL;
-}
-
 static enum iw_error store_events(struct request *request)
 {
     static const struct request_array records_array = {"Records", records_max};
@@ -60,7 +53,11 @@ static enum iw_error store_events(struct request *request)
     unsigned count = 0;
     for (const struct json *record = json_is(records, JSON_KIND_ARRAY) ? records->first : NULL;
          record != NULL && error == IW_OK && count < records_max; record = record->next, count++) {
-        const char *name = object_name(request->arena, record);
+        const struct json *key = json_member(json_member(json_member(record, "s3"), "object"), "key");
+        if (!json_is(key, JSON_KIND_STRING))
+            continue;
+        /* S3 encodes it like a form. */
+        const char *name = request_decode(request->arena, key->string, key->length, true);
         error = name != NULL ? upload_check_hasten(request->domain, name) : IW_OK;
     }
     if (error == IW_OK)

@@ -440,11 +440,6 @@ static int line_take(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
-static bool is_sign_up(const char *word)
-{
-    return strcmp(word, "closed") == 0 || strcmp(word, "invite") == 0 || strcmp(word, "open") == 0;
-}
-
 enum iw_error config_read(struct context *context, const char *file, struct config *config)
 {
     struct config fresh;
@@ -459,7 +454,8 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     fclose(stream);
     if (bad_line > 0)
         line_bad(&load, bad_line, "the line is neither a [section], a \"name = value\" nor a comment");
-    if (!is_sign_up(fresh.console_sign_up))
+    if (strcmp(fresh.console_sign_up, "closed") != 0 && strcmp(fresh.console_sign_up, "invite") != 0 &&
+        strcmp(fresh.console_sign_up, "open") != 0)
         line_bad(&load, load.line,
                  arena_printf(context->arena, "console.sign_up is \"%s\" but must be closed, invite or open",
                               fresh.console_sign_up));

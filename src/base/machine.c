@@ -110,12 +110,6 @@ static double least_limit(const char *root, const struct controller *kind, bool 
     }
 }
 
-static double hardware_bytes(void)
-{
-    struct sysinfo facts;
-    return sysinfo(&facts) == 0 ? (double)facts.totalram * facts.mem_unit : INFINITY;
-}
-
 static double less_of(double a, double b)
 {
     return a < b ? a : b;
@@ -129,7 +123,9 @@ static int64_t bytes_of(double limit)
 void machine_read(const char *root, struct machine *machine)
 {
     char folder[PATH_MAX];
-    double memory = hardware_bytes(), worker = INFINITY, cores = process_core_count();
+    struct sysinfo facts;
+    double memory = sysinfo(&facts) == 0 ? (double)facts.totalram * facts.mem_unit : INFINITY;
+    double worker = INFINITY, cores = process_core_count();
     for (int i = 0; i < kind_count; i++) {
         memory = less_of(memory, least_limit(root, &memory_kinds[i], false));
         cores = less_of(cores, least_limit(root, &cpu_kinds[i], true));

@@ -14,14 +14,6 @@
 
 enum { oldest_warning_s = 300 };
 
-/* The numbers of the database; SERVICE_UNAVAILABLE. */
-static enum iw_error numbers_read(struct request *request, struct health_numbers *numbers)
-{
-    if (health_numbers(request->domain, numbers))
-        return IW_OK;
-    return context_fail(request->context, IW_SERVICE_UNAVAILABLE, NULL);
-}
-
 static void workers_render(struct render *render, struct arena *arena, const struct health_numbers *numbers)
 {
     int64_t now_ms = clock_now_ms();
@@ -44,9 +36,9 @@ static enum iw_error queue_show(struct request *request)
 {
     struct health_numbers numbers;
     struct job_retry_rows dead;
-    enum iw_error error = numbers_read(request, &numbers);
-    if (error == IW_OK)
-        error = job_retry_list(request->domain, 1, 0, &dead);
+    if (!health_numbers(request->domain, &numbers))
+        return context_fail(request->context, IW_SERVICE_UNAVAILABLE, NULL);
+    enum iw_error error = job_retry_list(request->domain, 1, 0, &dead);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

@@ -66,20 +66,11 @@ static enum iw_error show(struct request *request)
     return IW_OK;
 }
 
-/* The session that the browser had before ends; its token is not reused. */
-static enum iw_error previous_end(struct request *request)
-{
-    const struct session *session;
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = gate_session(request, &session);
-    return error == IW_OK && session != NULL ? session_end(request->domain, session, session->id, &place)
-                                             : error;
-}
-
 static enum iw_error sign_in(struct request *request)
 {
     struct field_scope body;
     struct sign_in outcome;
+    const struct session *before = NULL;
     const struct audit_place place = gate_place(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
@@ -89,8 +80,11 @@ static enum iw_error sign_in(struct request *request)
     error = context_validated(request->context);
     if (error == IW_OK)
         error = sign_in_password(request->domain, email, password, &place, &outcome);
+    /* The session that the browser had before ends; its token is not reused. */
     if (error == IW_OK)
-        error = previous_end(request);
+        error = gate_session(request, &before);
+    if (error == IW_OK && before != NULL)
+        error = session_end(request->domain, before, before->id, &place);
     return error == IW_OK ? sign_in_answer(request, &outcome) : error;
 }
 

@@ -12,15 +12,6 @@
 
 enum { code_code_points_max = 40 };
 
-static enum iw_error user_answer(struct request *request, const struct user *user)
-{
-    struct render *render = response_data(request);
-    render_object_begin(render, "data");
-    view_user(render, user);
-    render_object_end(render);
-    return IW_OK;
-}
-
 static enum iw_error verify_resend(struct request *request)
 {
     const struct audit_place place = gate_place(request);
@@ -44,7 +35,13 @@ static enum iw_error change(struct request *request)
     error = context_validated(request->context);
     if (error == IW_OK)
         error = user_profile_set(request->domain, request->session, user.name, user.language, &place);
-    return error == IW_OK ? user_answer(request, &user) : error;
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    view_user(render, &user);
+    render_object_end(render);
+    return IW_OK;
 }
 
 /* The cookie and the CSRF token of the session that replaces the one before. */

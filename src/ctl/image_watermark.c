@@ -134,13 +134,6 @@ static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BY
     return error;
 }
 
-static void report_print(const struct watermark_report *report)
-{
-    fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
-            report->correlation, report->attempts, report->rotation_degree, report->scale, report->aspect,
-            report->is_mirrored ? " mirrored" : "", report->is_untouched ? " untouched" : "");
-}
-
 /*
  * Print on stderr the account and the text of a number. The API reports a mark to that account
  * only. A number without a text was embedded by another service or database with this key.
@@ -173,7 +166,9 @@ static enum ctl_exit extract_run(struct ctl *ctl)
     crypto_wipe(key, sizeof key);
     bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
     if (is_verbose)
-        report_print(&report);
+        fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
+                report.correlation, report.attempts, report.rotation_degree, report.scale, report.aspect,
+                report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
     if (error == IW_WATERMARK_NOT_FOUND)
         return CTL_NEGATIVE;
     if (error != IW_OK) {

@@ -181,16 +181,6 @@ static bool change_begin(struct ctl *ctl, struct user_change *change)
     return false;
 }
 
-static enum ctl_exit change_end(struct ctl *ctl, struct user_change *change, enum iw_error error,
-                                const char *done)
-{
-    ctl_store_close(change->store);
-    if (error != IW_OK)
-        return ctl_failed(ctl);
-    printf("user %" PRId64 ": %s\n", change->user.id, done);
-    return CTL_DONE;
-}
-
 static enum ctl_exit reset_run(struct ctl *ctl)
 {
     struct user_change change;
@@ -218,7 +208,12 @@ static enum ctl_exit flags_run(struct ctl *ctl, const struct member_flags *flags
     const struct audit_actor actor = {.address = ""};
     if (!change_begin(ctl, &change))
         return CTL_FAILED;
-    return change_end(ctl, &change, member_flags_set(&change.domain, &change.user, flags, &actor), done);
+    enum iw_error error = member_flags_set(&change.domain, &change.user, flags, &actor);
+    ctl_store_close(change.store);
+    if (error != IW_OK)
+        return ctl_failed(ctl);
+    printf("user %" PRId64 ": %s\n", change.user.id, done);
+    return CTL_DONE;
 }
 
 static enum ctl_exit disable_run(struct ctl *ctl)

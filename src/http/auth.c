@@ -75,33 +75,6 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
     return scheme_is(header, "Basic") ? "its scheme is Basic" : "its scheme is not Bearer";
 }
 
-/* The slot that holds this key, or NULL.  Compares in constant time. */
-static const struct auth_cached *cache_find(const uint8_t digest[sha256_bytes])
-{
-    const struct auth_cached *slot = &cache[digest[0]];
-    bool is_found = slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
-    return is_found ? slot : NULL;
-}
-
-static struct auth_dead *dead_slot(const uint8_t digest[sha256_bytes])
-{
-    return &dead[(digest[0] << 8 | digest[1]) % dead_slots];
-}
-
-static bool is_dead(const struct auth_dead *slot, const uint8_t digest[sha256_bytes])
-{
-    return slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes);
-}
-
-static void cache_put(const struct config *config, const uint8_t digest[sha256_bytes],
-                      const struct account *account)
-{
-    struct auth_cached *slot = &cache[digest[0]];
-    memcpy(slot->digest, digest, sha256_bytes);
-    slot->account = *account;
-    slot->until_ms = clock_monotonic_ms() + config->api_key_cache_s * 1000;
-}
-
 /* AUTH_TOKEN_INVALID; after many of them from one address, RATE_LIMIT_EXCEEDED. */
 static enum iw_error key_refuse(struct request *request, const struct auth_dead *slot)
 {
@@ -123,13 +96,17 @@ static enum iw_error key_refuse(struct request *request, const struct auth_dead 
 static enum iw_error account_load(struct request *request, const uint8_t digest[sha256_bytes],
                                   struct account *account)
 {
-    struct auth_dead *slot = dead_slot(digest);
-    if (is_dead(slot, digest))
+    struct auth_dead *slot = &dead[(digest[0] << 8 | digest[1]) % dead_slots];
+    if (slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes))
         return key_refuse(request, slot);
     *account = (struct account){.id = 0};
     enum iw_error error = account_authenticate(request->domain, digest, account);
-    if (error == IW_OK)
-        cache_put(request->config, digest, account);
+    if (error == IW_OK) {
+        struct auth_cached *cached = &cache[digest[0]];
+        memcpy(cached->digest, digest, sha256_bytes);
+        cached->account = *account;
+        cached->until_ms = clock_monotonic_ms() + request->config->api_key_cache_s * 1000;
+    }
     if (error != IW_AUTH_TOKEN_INVALID)
         return error;
     memcpy(slot->digest, digest, sha256_bytes);
@@ -152,8 +129,8 @@ enum iw_error auth_check(struct request *request)
                             "The Authorization header is wrong: %s. " AUTH_ADVICE, fault);
     key_digest(key, digest);
     struct account *account = arena_alloc(request->arena, sizeof *account);
-    const struct auth_cached *cached = cache_find(digest);
-    if (cached != NULL) {
+    const struct auth_cached *cached = &cache[digest[0]];
+    if (cached->until_ms > clock_monotonic_ms() && crypto_equal(cached->digest, digest, sha256_bytes)) {
         *account = cached->account;
     } else {
         enum iw_error error = account_load(request, digest, account);

@@ -39,16 +39,11 @@ static struct throttled_address *slot_of(const char *address)
     return &addresses[(hash ^ hash >> 16) % slots];
 }
 
-static bool is_in_window(const struct throttled_address *slot, const char *address)
-{
-    return slot->until_ms > clock_monotonic_ms() && strcmp(slot->address, address) == 0;
-}
-
 unsigned auth_throttle_count(const char *address)
 {
     char network[address_size];
     struct throttled_address *slot = slot_of(network_of(address, network));
-    if (!is_in_window(slot, network)) {
+    if (slot->until_ms <= clock_monotonic_ms() || strcmp(slot->address, network) != 0) {
         memcpy(slot->address, network, sizeof network);
         slot->until_ms = clock_monotonic_ms() + auth_throttle_window_ms;
         slot->tries = 0;

@@ -287,13 +287,6 @@ static enum iw_error local_put_commit(struct storage_writer *writer, struct cont
 
 /* ---- Reading ---- */
 
-static enum iw_error read_failed(struct context *context, const char *what, int why)
-{
-    if (why != ENOENT)
-        return store_failed(context, what, why);
-    return context_fail(context, IW_NOT_FOUND, "The file is not in the store.");
-}
-
 static void facts_fill(struct storage_facts *facts, const struct stat *found)
 {
     facts->size_bytes = (int64_t)found->st_size;
@@ -322,8 +315,10 @@ static enum iw_error local_get(struct storage *storage, struct context *context,
     (void)etag;
     struct stat found;
     int opened = file_open(local_of(storage), key);
+    if (opened < 0 && errno == ENOENT)
+        return context_fail(context, IW_NOT_FOUND, "The file is not in the store.");
     if (opened < 0)
-        return read_failed(context, "open", errno);
+        return store_failed(context, "open", errno);
     bool is_known = fstat(opened, &found) == 0;
     if (!is_known || !S_ISREG(found.st_mode)) {
         int why = is_known ? EINVAL : errno;

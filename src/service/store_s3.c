@@ -175,18 +175,13 @@ static enum iw_error part_send(struct store_s3_writer *writer, struct context *c
     return error;
 }
 
-static size_t part_size(const struct store_s3_writer *writer)
-{
-    return (size_t)part_bytes << (writer->part_count / parts_a_size);
-}
-
 static enum iw_error s3_put_add(struct storage_writer *writer, struct context *context, const void *bytes,
                                 size_t size)
 {
     struct store_s3_writer *own = writer_of(writer);
     const unsigned char *at = bytes;
     while (size > 0) {
-        size_t wanted = part_size(own);
+        size_t wanted = (size_t)part_bytes << (own->part_count / parts_a_size);
         if (own->size == own->room && own->room < wanted) {
             own->room = own->room == 0 ? (size_t)buffer_first_bytes : 2 * own->room;
             own->buffer = realloc(own->buffer, own->room);
