@@ -210,6 +210,7 @@ part_fuzz() {
 }
 
 part_dist() {
+    renice -n 10 -p "$BASHPID" >/dev/null
     check_one dist_check
 }
 
@@ -250,9 +251,9 @@ parts_list() {
 
 part_is_wanted() { [[ ($wanted == "  " && $1 != host) || $wanted == *" $1 "* ]]; }
 
-# The parts of a group mostly wait, so they run in parallel, each with separate stacks. Only "sanitizers" computes, at low
-# priority. The output is printed one after the other.
-groups=("fault rounds ops console" "cluster sanitizers")
+# The parts of a group run in parallel: most of them wait, each with separate stacks. "sanitizers" and "dist" compute, at
+# low priority. The output is printed one after the other.
+groups=("unit lint" "api sdk" "fault rounds ops console" "cluster sanitizers dist")
 
 # Runs the wanted parts of a group.
 parts_parallel() {
