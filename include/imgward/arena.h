@@ -39,6 +39,9 @@ void *arena_array(struct arena *arena, size_t count, size_t bytes) __attribute__
 void *arena_more(struct arena *arena, void *items, size_t count, size_t bytes)
     __attribute__((returns_nonnull));
 
+/* Calls end(argument) when the arena is reset or freed: for a library's memory that the arena owns. */
+void arena_at_end(struct arena *arena, void (*end)(void *argument), void *argument);
+
 /* Copies text: a string (NULL gives NULL), length bytes plus a terminating zero, or printf output. */
 char *arena_text(struct arena *arena, const char *text);
 char *arena_text_n(struct arena *arena, const char *text, size_t length) __attribute__((returns_nonnull));

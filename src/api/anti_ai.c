@@ -20,11 +20,11 @@ static void strength_read(const struct field_scope *body, struct order_request *
     const struct json *word = json_member(options.object, "strength");
     if (json_is_absent(word))
         return;
-    bool is_text = json_is(word, JSON_KIND_STRING);
-    bool is_word = is_text && strlen(word->string) == word->length;
-    if (!is_word || !order_strength_read(word->string, &requested->strength))
-        field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high", is_text ? "\"" : "",
-                  is_text ? word->string : json_kind_name(word->kind), is_text ? "\"" : "");
+    const char *text = json_string_of(word);
+    if (!json_is_text(word) || !order_strength_read(text, &requested->strength))
+        field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high",
+                  text != NULL ? "\"" : "", text != NULL ? text : json_kind_name(word),
+                  text != NULL ? "\"" : "");
 }
 
 /* Without zero copy outputTargets is ignored, but must be an array if it is present. */

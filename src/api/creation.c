@@ -14,16 +14,16 @@ const struct request_array creation_files = {"files", order_files_max};
 void creation_key_read(const struct field_scope *body, struct order_request *requested)
 {
     const struct json *key = field_string(body, "idempotencyKey", true, 1, order_key_code_points_max);
-    requested->key = key != NULL ? key->string : NULL;
-    requested->key_length = key != NULL ? key->length : 0;
+    requested->key = json_string_of(key);
+    requested->key_length = json_length(key);
 }
 
 void creation_common_read(const struct field_scope *body, struct order_request *requested)
 {
     creation_key_read(body, requested);
     const struct json *name = field_string(body, "orderName", false, 1, order_name_code_points_max);
-    requested->name = name != NULL ? name->string : NULL;
-    json_digest(body->context->arena, body->object, requested->body_digest);
+    requested->name = json_string_of(name);
+    json_digest(body->object, requested->body_digest);
 }
 
 void creation_files_read(struct request *request, const struct field_scope *body,
@@ -35,14 +35,15 @@ void creation_files_read(struct request *request, const struct field_scope *body
     const struct json *files = field_array(body, "files", true, 1, order_files_max);
     if (files == NULL)
         return;
-    requested->files = arena_array(arena, files->length, sizeof *requested->files);
-    for (const struct json *json = files->first; json != NULL; json = json->next) {
+    requested->files = arena_array(arena, json_length(files), sizeof *requested->files);
+    const struct json *json;
+    while ((json = json_item(files, requested->file_count)) != NULL) {
         unsigned index = requested->file_count++;
         struct order_request_file *file = &requested->files[index];
         struct field_scope scope = {body->context, json, arena_printf(arena, "files[%u].", index)};
         if (!json_is(json, JSON_KIND_OBJECT)) {
             field_bad(body, arena_printf(arena, "files[%u]", index), "is %s; it must be an object",
-                      json_kind_name(json->kind));
+                      json_kind_name(json));
             continue;
         }
         file->name = field_file_name(&scope, "fileName");

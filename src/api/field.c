@@ -25,7 +25,7 @@ static const struct json *member_of(const struct field_scope *scope, const char 
     if (json_is(member, kind))
         return member;
     if (!json_is_absent(member))
-        field_bad(scope, name, "is %s; it must be %s", json_kind_name(member->kind), expected);
+        field_bad(scope, name, "is %s; it must be %s", json_kind_name(member), expected);
     else if (is_required)
         field_bad(scope, name, "is required");
     return NULL;
@@ -48,8 +48,8 @@ const struct json *field_string(const struct field_scope *scope, const char *nam
     const struct json *member = member_of(scope, name, is_required, JSON_KIND_STRING, "a string");
     if (member == NULL)
         return NULL;
-    size_t length = text_code_points(member->string, member->length);
-    if (text_has_control(member->string, member->length))
+    size_t length = text_code_points(json_string_of(member), json_length(member));
+    if (text_has_control(json_string_of(member), json_length(member)))
         field_bad(scope, name, "has control characters, such as line breaks or tabs; leave them out");
     else if (length < least || length > most)
         field_bad(scope, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
@@ -62,10 +62,10 @@ bool field_boolean(const struct field_scope *scope, const char *name, bool fallb
 {
     const struct json *member = json_member(scope->object, name);
     if (json_is(member, JSON_KIND_TRUE) || json_is(member, JSON_KIND_FALSE))
-        return member->kind == JSON_KIND_TRUE;
+        return json_is(member, JSON_KIND_TRUE);
     if (!json_is_absent(member))
         field_bad(scope, name, "is %s; it must be true or false, without quotation marks",
-                  json_kind_name(member->kind));
+                  json_kind_name(member));
     return fallback;
 }
 
@@ -73,9 +73,10 @@ const struct json *field_array(const struct field_scope *scope, const char *name
                                size_t least, size_t most)
 {
     const struct json *member = member_of(scope, name, is_required, JSON_KIND_ARRAY, "an array");
-    if (member == NULL || (member->length >= least && member->length <= most))
+    size_t length = json_length(member);
+    if (member == NULL || (length >= least && length <= most))
         return member;
-    field_bad(scope, name, "has %zu items; %zu to %zu are allowed", member->length, least, most);
+    field_bad(scope, name, "has %zu items; %zu to %zu are allowed", length, least, most);
     return NULL;
 }
 
@@ -85,28 +86,28 @@ int64_t field_order_id(const struct field_scope *scope, const char *name)
     const struct json *member = member_of(scope, name, true, JSON_KIND_STRING, "an orderId, as a string");
     if (member == NULL)
         return 0;
-    if (member->length == 0)
+    if (json_length(member) == 0)
         field_bad(scope, name, "is empty; it must be the orderId of the creation");
-    if (strlen(member->string) == member->length && text_integer(member->string, 1, INT64_MAX, &id))
+    if (json_is_text(member) && text_integer(json_string_of(member), 1, INT64_MAX, &id))
         return id;
     return 0;
 }
 
 /* The fault of a file name, or NULL. */
-static const char *file_name_fault(struct arena *arena, const struct json *name)
+static const char *file_name_fault(struct arena *arena, const char *name, size_t length)
 {
-    const char *dot = strrchr(name->string, '.');
-    if (name->length == 0 || name->length > file_name_bytes_max)
-        return arena_printf(arena, "has %zu bytes; 1 to %d are allowed", name->length, file_name_bytes_max);
-    if (text_has_control(name->string, name->length))
+    const char *dot = strrchr(name, '.');
+    if (length == 0 || length > file_name_bytes_max)
+        return arena_printf(arena, "has %zu bytes; 1 to %d are allowed", length, file_name_bytes_max);
+    if (text_has_control(name, length))
         return "has control characters, such as line breaks or tabs; leave them out";
-    if (strpbrk(name->string, "/\\") != NULL)
+    if (strpbrk(name, "/\\") != NULL)
         return "has a slash or a backslash; send the name without folders";
     if (dot == NULL)
         return "has no extension; it must end in .jpg, .jpeg, .png or .webp";
     if (!format_is_picture(format_by_extension(dot)))
         return arena_printf(arena, "ends in %.20s; it must end in .jpg, .jpeg, .png or .webp", dot);
-    return dot == name->string ? "has no name before the extension" : NULL;
+    return dot == name ? "has no name before the extension" : NULL;
 }
 
 const char *field_file_name(const struct field_scope *scope, const char *name)
@@ -114,9 +115,9 @@ const char *field_file_name(const struct field_scope *scope, const char *name)
     const struct json *member = member_of(scope, name, true, JSON_KIND_STRING, "a string");
     if (member == NULL)
         return NULL;
-    const char *fault = file_name_fault(scope->context->arena, member);
+    const char *fault = file_name_fault(scope->context->arena, json_string_of(member), json_length(member));
     if (fault == NULL)
-        return member->string;
+        return json_string_of(member);
     field_bad(scope, name, "%s", fault);
     return NULL;
 }

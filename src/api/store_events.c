@@ -50,14 +50,13 @@ static enum iw_error store_events(struct request *request)
     if (error != IW_OK)
         return error;
     const struct json *records = json_member(body, "Records");
-    unsigned count = 0;
-    for (const struct json *record = json_is(records, JSON_KIND_ARRAY) ? records->first : NULL;
-         record != NULL && error == IW_OK && count < records_max; record = record->next, count++) {
-        const struct json *key = json_member(json_member(json_member(record, "s3"), "object"), "key");
+    for (unsigned i = 0; error == IW_OK && i < records_max && i < json_length(records); i++) {
+        const struct json *object = json_member(json_member(json_item(records, i), "s3"), "object");
+        const struct json *key = json_member(object, "key");
         if (!json_is(key, JSON_KIND_STRING))
             continue;
         /* S3 encodes it like a form. */
-        const char *name = request_decode(request->arena, key->string, key->length, true);
+        const char *name = request_decode(request->arena, json_string_of(key), json_length(key), true);
         error = name != NULL ? upload_check_hasten(request->domain, name) : IW_OK;
     }
     if (error == IW_OK)

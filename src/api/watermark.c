@@ -18,12 +18,12 @@ static void text_read(const struct field_scope *file, const struct json *item, u
                                 arena_printf(arena, "%swatermarks[%u].", file->prefix, index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
         field_bad(file, arena_printf(arena, "watermarks[%u]", index), "is %s; it must be an object",
-                  json_kind_name(item->kind));
+                  json_kind_name(item));
         return;
     }
     const struct json *member = field_string(&scope, "text", true, 1, order_text_code_points_max);
     if (member != NULL)
-        *text = (struct order_request_text){member->string, member->length};
+        *text = (struct order_request_text){json_string_of(member), json_length(member)};
 }
 
 static void texts_read(const struct field_scope *scope, bool is_required,
@@ -32,11 +32,10 @@ static void texts_read(const struct field_scope *scope, bool is_required,
     const struct json *watermarks = field_array(scope, "watermarks", is_required, 1, order_texts_max);
     if (watermarks == NULL)
         return;
-    struct order_request_text *found = arena_array(scope->context->arena, watermarks->length, sizeof *found);
-    for (const struct json *item = watermarks->first; item != NULL; item = item->next) {
+    struct order_request_text *found =
+        arena_array(scope->context->arena, json_length(watermarks), sizeof *found);
+    for (const struct json *item; (item = json_item(watermarks, *count)) != NULL; (*count)++)
         text_read(scope, item, *count, &found[*count]);
-        (*count)++;
-    }
     *texts = found;
 }
 
@@ -49,12 +48,12 @@ static void file_texts_read(const struct field_scope *scope, struct order_reques
 static void common_texts_read(const struct field_scope *body, struct order_request *requested)
 {
     const struct json *files = json_member(body->object, "files");
-    const struct json *file = json_is(files, JSON_KIND_ARRAY) ? files->first : NULL;
     bool has_common = !json_is_absent(json_member(body->object, "watermarks"));
     const struct order_request_text *texts = NULL;
     unsigned count = 0;
     texts_read(body, false, &texts, &count);
-    for (unsigned i = 0; i < requested->file_count && file != NULL; i++, file = file->next) {
+    for (unsigned i = 0; i < requested->file_count && i < json_length(files); i++) {
+        const struct json *file = json_item(files, i);
         if (!json_is(file, JSON_KIND_OBJECT) || !json_is_absent(json_member(file, "watermarks")))
             continue;
         requested->files[i].texts = texts;

@@ -58,10 +58,10 @@ static void text_read(const struct field_scope *scope, const char *name, const c
 {
     const struct json *member = json_member(scope->object, name);
     if (json_is(member, JSON_KIND_STRING)) {
-        *text = member->string;
-        *length = member->length;
+        *text = json_string_of(member);
+        *length = json_length(member);
     } else if (!json_is_absent(member)) {
-        field_bad(scope, name, "is %s; it must be a string", json_kind_name(member->kind));
+        field_bad(scope, name, "is %s; it must be a string", json_kind_name(member));
     }
 }
 

@@ -15,9 +15,16 @@ struct arena_block {
     size_t padding; /* keeps the payload aligned to 16 bytes */
 };
 
+struct arena_ending {
+    struct arena_ending *next;
+    void (*end)(void *argument);
+    void *argument;
+};
+
 struct arena {
     struct arena_block *first; /* kept by arena_reset */
     struct arena_block *current;
+    struct arena_ending *endings; /* the last one first */
     size_t limit_bytes;
     size_t used_bytes;
 };
@@ -62,21 +69,38 @@ struct arena *arena_new(size_t limit_bytes)
     if (arena == NULL)
         arena_die("malloc");
     arena->first = arena->current = block_new(block_default_bytes);
+    arena->endings = NULL;
     arena->limit_bytes = limit_bytes ? limit_bytes : limit_default_bytes;
     arena->used_bytes = 0;
     return arena;
+}
+
+void arena_at_end(struct arena *arena, void (*end)(void *argument), void *argument)
+{
+    struct arena_ending *ending = arena_alloc(arena, sizeof *ending);
+    *ending = (struct arena_ending){arena->endings, end, argument};
+    arena->endings = ending;
+}
+
+static void endings_run(struct arena *arena)
+{
+    for (const struct arena_ending *ending = arena->endings; ending != NULL; ending = ending->next)
+        ending->end(ending->argument);
+    arena->endings = NULL;
 }
 
 void arena_free(struct arena *arena)
 {
     if (arena == NULL)
         return;
+    endings_run(arena);
     blocks_free(arena->first);
     free(arena);
 }
 
 void arena_reset(struct arena *arena)
 {
+    endings_run(arena);
     blocks_free(arena->first->next);
     arena->first->next = NULL;
     arena->first->used_bytes = 0;

@@ -1,82 +1,37 @@
 #include "base/json.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "base/crypto.h"
-#include "base/render.h"
 
 enum { depth_max = 32 };
 
-static struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth);
+_Static_assert(JSON_KIND_OBJECT == (int)JSON_OBJECT && JSON_KIND_NULL == (int)JSON_NULL, "kinds of json.h");
 
-static void child_add(struct json *parent, const struct json **last, const struct json *child)
+static json_t *value_of(const struct json *json)
 {
-    /* Casting const away is safe: no other code has seen the list yet. */
-    if (*last == NULL)
-        parent->first = child;
-    else
-        ((struct json *)(uintptr_t)*last)->next = child;
-    *last = child;
-    parent->length++;
+    return (json_t *)(uintptr_t)json;
 }
 
-static void children_copy(struct arena *arena, json_t *from, struct json *to, unsigned depth)
+static const struct json *json_of(const json_t *value)
 {
-    const struct json *last = NULL;
+    return (const struct json *)value;
+}
+
+static bool is_too_deep(json_t *from, unsigned depth)
+{
     size_t index;
     const char *key;
     json_t *value;
-    if (json_is_array(from)) {
-        json_array_foreach(from, index, value) child_add(to, &last, tree_copy(arena, value, NULL, depth + 1));
-    } else {
-        json_object_foreach(from, key, value)
-            child_add(to, &last, tree_copy(arena, value, arena_text(arena, key), depth + 1));
-    }
-}
-
-static struct json *tree_copy(struct arena *arena, const json_t *from, const char *name, unsigned depth)
-{
-    static const enum json_kind kinds[] = {
-        [JSON_OBJECT] = JSON_KIND_OBJECT,   [JSON_ARRAY] = JSON_KIND_ARRAY, [JSON_STRING] = JSON_KIND_STRING,
-        [JSON_INTEGER] = JSON_KIND_INTEGER, [JSON_REAL] = JSON_KIND_REAL,   [JSON_TRUE] = JSON_KIND_TRUE,
-        [JSON_FALSE] = JSON_KIND_FALSE,     [JSON_NULL] = JSON_KIND_NULL};
-    struct json *to = arena_alloc(arena, sizeof *to);
-    to->kind = kinds[json_typeof(from)];
-    to->name = name;
-    to->integer = json_integer_value(from);
-    to->real = json_number_value(from);
-    if (to->kind == JSON_KIND_STRING) {
-        to->length = json_string_length(from);
-        to->string = arena_text_n(arena, json_string_value(from), to->length);
-    } else if ((to->kind == JSON_KIND_ARRAY || to->kind == JSON_KIND_OBJECT) && depth < depth_max) {
-        children_copy(arena, (json_t *)(uintptr_t)from, to, depth);
-    }
-    return to;
-}
-
-static unsigned tree_depth(json_t *from, unsigned depth)
-{
-    unsigned deepest = depth;
-    size_t index;
-    const char *key;
-    json_t *value;
-    if (depth > depth_max)
-        return depth;
-    json_array_foreach(from, index, value)
-    {
-        unsigned below = tree_depth(value, depth + 1);
-        deepest = below > deepest ? below : deepest;
-    }
-    json_object_foreach(from, key, value)
-    {
-        unsigned below = tree_depth(value, depth + 1);
-        deepest = below > deepest ? below : deepest;
-    }
-    return deepest;
+    bool is_deep = depth > depth_max;
+    json_array_foreach(from, index, value) is_deep = is_deep || is_too_deep(value, depth + 1);
+    json_object_foreach(from, key, value) is_deep = is_deep || is_too_deep(value, depth + 1);
+    return is_deep;
 }
 
 /*
@@ -134,20 +89,12 @@ bool json_array_exceeds(const char *text, size_t length, const char *name, size_
 
 /* Adds a member with the digest of the text, so that json_digest tells apart integers that became one real.
  */
-static void text_digest_add(struct arena *arena, const char *text, size_t length, struct json *root)
+static void text_digest_add(struct arena *arena, const char *text, size_t length, json_t *root)
 {
     uint8_t digest[sha256_bytes];
-    struct json *member = arena_alloc(arena, sizeof *member);
-    if (root->kind != JSON_KIND_OBJECT)
-        return;
     crypto_sha256(text, length, digest);
-    *member = (struct json){.kind = JSON_KIND_STRING,
-                            .name = "",
-                            .string = crypto_hex(arena, digest, sizeof digest),
-                            .length = 2 * sizeof digest,
-                            .next = root->first};
-    root->first = member;
-    root->length++;
+    if (json_typeof(root) == JSON_OBJECT)
+        json_object_set_new(root, "", json_string(crypto_hex(arena, digest, sizeof digest)));
 }
 
 /* ---- bodies that are not JSON ---- */
@@ -207,6 +154,11 @@ static enum iw_error text_refuse(struct context *context, const char *text, size
                         problem->line, problem->column, problem->text);
 }
 
+static void value_end(void *value)
+{
+    json_decref(value);
+}
+
 enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* byte order mark; RFC 8259, section 8.1 allows ignoring it */
@@ -219,106 +171,97 @@ enum iw_error json_read(struct context *context, const char *text, size_t length
     json_t *root = text_load(text, length, &problem, &is_inexact);
     if (root == NULL)
         return text_refuse(context, text, length, &problem);
-    bool is_too_deep = tree_depth(root, 0) > depth_max;
-    struct json *tree = is_too_deep ? NULL : tree_copy(context->arena, root, NULL, 0);
-    json_decref(root);
-    *json = tree;
-    if (tree != NULL && is_inexact)
-        text_digest_add(context->arena, text, length, tree);
-    if (tree != NULL)
-        return IW_OK;
-    context_detail(context, "body", "is nested deeper than the %d levels that are allowed", depth_max);
-    return context_validated(context);
+    arena_at_end(context->arena, value_end, root);
+    if (is_too_deep(root, 0)) {
+        context_detail(context, "body", "is nested deeper than the %d levels that are allowed", depth_max);
+        return context_validated(context);
+    }
+    if (is_inexact)
+        text_digest_add(context->arena, text, length, root);
+    *json = json_of(root);
+    return IW_OK;
 }
 
-const char *json_kind_name(enum json_kind kind)
+bool json_is(const struct json *json, enum json_kind kind)
+{
+    return json != NULL && (int)json_typeof(value_of(json)) == (int)kind;
+}
+
+const char *json_kind_name(const struct json *json)
 {
     static const char *const names[] = {
-        [JSON_KIND_NULL] = "null",        [JSON_KIND_FALSE] = "false",     [JSON_KIND_TRUE] = "true",
-        [JSON_KIND_INTEGER] = "a number", [JSON_KIND_REAL] = "a number",   [JSON_KIND_STRING] = "a string",
-        [JSON_KIND_ARRAY] = "an array",   [JSON_KIND_OBJECT] = "an object"};
-    return names[kind];
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number",  [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null"};
+    return names[json_typeof(value_of(json))];
+}
+
+const char *json_string_of(const struct json *json)
+{
+    return json_string_value(value_of(json));
+}
+
+bool json_is_text(const struct json *json)
+{
+    return json_is(json, JSON_KIND_STRING) && strlen(json_string_of(json)) == json_length(json);
+}
+
+size_t json_length(const struct json *json)
+{
+    const json_t *value = value_of(json);
+    return json_string_length(value) + json_array_size(value) + json_object_size(value);
+}
+
+int64_t json_integer_of(const struct json *json)
+{
+    return json_integer_value(value_of(json));
+}
+
+const struct json *json_item(const struct json *json, size_t index)
+{
+    return json_of(json_array_get(value_of(json), index));
 }
 
 const struct json *json_member(const struct json *json, const char *name)
 {
-    if (!json_is(json, JSON_KIND_OBJECT))
-        return NULL;
-    for (const struct json *child = json->first; child != NULL; child = child->next)
-        if (strcmp(child->name, name) == 0)
-            return child;
-    return NULL;
+    return json_of(json_object_get(value_of(json), name));
 }
 
-static int name_compare(const void *a, const void *b)
+const struct json *json_member_next(const struct json *json, const char **name)
 {
-    return strcmp((*(const struct json *const *)a)->name, (*(const struct json *const *)b)->name);
+    json_t *object = value_of(json);
+    void *at = *name == NULL ? json_object_iter(object)
+                             : json_object_iter_next(object, json_object_key_to_iter(*name));
+    *name = json_object_iter_key(at);
+    return json_of(json_object_iter_value(at));
 }
 
-static void canonical_write(struct render *render, struct arena *arena, const struct json *json);
-
-static void canonical_object(struct render *render, struct arena *arena, const struct json *json)
+/* A copy in which texts that mean the same are equal; gives a reference.  Above 53 bits a real is no integer.
+ */
+static json_t *canonical(json_t *from)
 {
-    const struct json **members = arena_array(arena, json->length + 1, sizeof(struct json *));
-    size_t count = 0;
-    for (const struct json *child = json->first; child != NULL; child = child->next)
-        if (!json_is_absent(child))
-            members[count++] = child;
-    qsort(members, count, sizeof *members, name_compare);
-    render_object_begin(render, json->name);
-    for (size_t i = 0; i < count; i++)
-        canonical_write(render, arena, members[i]);
-    render_object_end(render);
+    size_t index;
+    const char *key;
+    json_t *value;
+    double real = json_real_value(from);
+    if (json_is_real(from) && real > -0x1p53 && real < 0x1p53 && real == trunc(real))
+        return json_integer((json_int_t)real);
+    if (json_typeof(from) != JSON_ARRAY && json_typeof(from) != JSON_OBJECT)
+        return json_incref(from);
+    json_t *to = json_array_size(from) > 0 ? json_array() : json_object();
+    json_array_foreach(from, index, value) json_array_append_new(to, canonical(value));
+    json_object_foreach(from, key, value) if (!json_is_null(value))
+        json_object_set_new_nocheck(to, key, canonical(value));
+    return to;
 }
 
-static void canonical_array(struct render *render, struct arena *arena, const struct json *json)
+void json_digest(const struct json *json, uint8_t digest[32])
 {
-    render_array_begin(render, json->name);
-    for (const struct json *child = json->first; child != NULL; child = child->next)
-        canonical_write(render, arena, child);
-    render_array_end(render);
-}
-
-static void canonical_write(struct render *render, struct arena *arena, const struct json *json)
-{
-    switch (json->kind) {
-    case JSON_KIND_OBJECT:
-        canonical_object(render, arena, json);
-        break;
-    case JSON_KIND_ARRAY:
-        if (json->length == 0)
-            canonical_object(render, arena, json);
-        else
-            canonical_array(render, arena, json);
-        break;
-    case JSON_KIND_STRING:
-        render_string_n(render, json->name, json->string, json->length);
-        break;
-    case JSON_KIND_INTEGER:
-        render_integer(render, json->name, json->integer);
-        break;
-    case JSON_KIND_REAL:
-        render_real(render, json->name, json->real);
-        /* Above 53 bits a real is not the integer of the same digits. */
-        if (json->real >= 0x1p53 || json->real <= -0x1p53)
-            text_add_string(render->text, "e0");
-        break;
-    case JSON_KIND_NULL:
-        render_null(render, json->name);
-        break;
-    case JSON_KIND_FALSE:
-    case JSON_KIND_TRUE:
-        render_boolean(render, json->name, json->kind == JSON_KIND_TRUE);
-        break;
-    }
-}
-
-void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32])
-{
-    struct text text;
-    struct render render;
-    text_init(&text, arena);
-    render_init(&render, &text);
-    canonical_write(&render, arena, json);
-    crypto_sha256(text.data, text.length, digest);
+    json_t *value = canonical(value_of(json));
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    if (text == NULL)
+        abort();
+    crypto_sha256(text, strlen(text), digest);
+    free(text);
+    json_decref(value);
 }

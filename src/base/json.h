@@ -1,6 +1,5 @@
 /*
- * JSON input: a tree in the arena. Jansson parses it; only json.c includes Jansson. render.h
- * writes JSON.
+ * JSON input: values of Jansson, which the arena owns.  Only json.c includes Jansson.  render.h writes JSON.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -12,27 +11,20 @@
 
 #include "base/text.h"
 
+/* In the order of Jansson's types. */
 enum json_kind {
-    JSON_KIND_NULL,
-    JSON_KIND_FALSE,
-    JSON_KIND_TRUE,
+    JSON_KIND_OBJECT,
+    JSON_KIND_ARRAY,
+    JSON_KIND_STRING,
     JSON_KIND_INTEGER,
     JSON_KIND_REAL,
-    JSON_KIND_STRING,
-    JSON_KIND_ARRAY,
-    JSON_KIND_OBJECT
+    JSON_KIND_TRUE,
+    JSON_KIND_FALSE,
+    JSON_KIND_NULL
 };
 
-struct json {
-    enum json_kind kind;
-    const char *name;   /* member name, when the parent is an object */
-    const char *string; /* JSON_KIND_STRING: UTF-8 with a terminating zero; may contain zero bytes */
-    size_t length;      /* bytes of the string, or number of children */
-    int64_t integer;
-    double real;
-    const struct json *first; /* children of an array or object, in order */
-    const struct json *next;
-};
+/* A value; never defined. */
+struct json;
 
 /*
  * Parses a whole text. A UTF-8 byte order mark at the beginning is skipped. Malformed text is
@@ -49,34 +41,53 @@ enum iw_error json_read(struct context *context, const char *text, size_t length
  */
 bool json_array_exceeds(const char *text, size_t length, const char *name, size_t most);
 
+/* False for NULL. */
+bool json_is(const struct json *json, enum json_kind kind);
+
 /* "an array", "true": for use in messages. */
-const char *json_kind_name(enum json_kind kind);
+const char *json_kind_name(const struct json *json);
+
+/* Of a string: UTF-8 with a terminating zero; may contain zero bytes.  NULL for other kinds and NULL. */
+const char *json_string_of(const struct json *json);
+
+/* True for a string without zero bytes. */
+bool json_is_text(const struct json *json);
+
+/* Bytes of a string, items of an array, or members of an object. */
+size_t json_length(const struct json *json);
+
+/* Of an integer; 0 for other kinds. */
+int64_t json_integer_of(const struct json *json);
+
+/* An item of an array; NULL after the last one, and when json is not an array. */
+const struct json *json_item(const struct json *json, size_t index);
 
 /* A member of an object; NULL when it is missing or json is not an object. */
 const struct json *json_member(const struct json *json, const char *name);
 
-static inline bool json_is(const struct json *json, enum json_kind kind)
-{
-    return json != NULL && json->kind == kind;
-}
+/*
+ * The member after that of *name, in the order of the text; the first one when *name is NULL.  Sets *name.
+ * NULL after the last one, and when json is not an object.
+ */
+const struct json *json_member_next(const struct json *json, const char **name);
 
 /* True for an object, and for an empty array: PHP writes an empty object as "[]". */
 static inline bool json_is_object(const struct json *json)
 {
-    return json_is(json, JSON_KIND_OBJECT) || (json_is(json, JSON_KIND_ARRAY) && json->length == 0);
+    return json_is(json, JSON_KIND_OBJECT) || (json_is(json, JSON_KIND_ARRAY) && json_length(json) == 0);
 }
 
 /* True for a missing member and for null. Requests treat both the same. */
 static inline bool json_is_absent(const struct json *json)
 {
-    return json == NULL || json->kind == JSON_KIND_NULL;
+    return json == NULL || json_is(json, JSON_KIND_NULL);
 }
 
 /*
- * SHA-256 of a canonical form of a tree: members sorted by name, no white space, null members
+ * SHA-256 of a canonical form of a value: members sorted by name, no white space, null members
  * left out, an empty array written as an empty object. Requests that mean the same have the
  * same digest. A text with an integer over 63 bits has the digest of its bytes instead.
  */
-void json_digest(struct arena *arena, const struct json *json, uint8_t digest[32]);
+void json_digest(const struct json *json, uint8_t digest[32]);
 
 #endif

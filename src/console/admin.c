@@ -135,10 +135,11 @@ static int64_t integer_read(const struct field_scope *scope, const char *name, i
     const struct json *member = json_member(scope->object, name);
     if (member == NULL)
         return account_admin_keep;
-    if (member->kind == JSON_KIND_NULL)
+    if (json_is(member, JSON_KIND_NULL))
         return when_null;
-    if (member->kind == JSON_KIND_INTEGER && member->integer >= 0 && member->integer <= most)
-        return member->integer;
+    int64_t number = json_integer_of(member);
+    if (json_is(member, JSON_KIND_INTEGER) && number >= 0 && number <= most)
+        return number;
     field_bad(scope, name, "must be an integer from 0 to %lld, or null for the plan's", (long long)most);
     return account_admin_keep;
 }

@@ -38,7 +38,7 @@ const char *view_text(const struct field_scope *body, const char *name, size_t m
     const struct json *member = field_string(body, name, true, 1, most);
     if (member == NULL)
         return "";
-    return arena_text_n(body->context->arena, member->string, member->length);
+    return arena_text_n(body->context->arena, json_string_of(member), json_length(member));
 }
 
 const char *view_password(const struct field_scope *body, const char *name)
@@ -46,10 +46,10 @@ const char *view_password(const struct field_scope *body, const char *name)
     const struct json *member = json_member(body->object, name);
     if (!json_is(member, JSON_KIND_STRING))
         field_bad(body, name, json_is_absent(member) ? "is required" : "must be a string");
-    else if (strlen(member->string) != member->length)
+    else if (!json_is_text(member))
         field_bad(body, name, "has the character U+0000; leave it out");
     else
-        return member->string;
+        return json_string_of(member);
     return NULL;
 }
 

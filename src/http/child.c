@@ -24,8 +24,9 @@
 
 enum {
     rest_max = 64,
-    /* A body of only "0," becomes a tree of 32 bytes a byte, plus its text and canonical form. */
-    arena_bytes_per_body_byte = 64,
+    /* The text of a body grows by doubling; what is made from it is shorter.  Its values are not in the
+       arena. */
+    arena_bytes_per_body_byte = 8,
     arena_bytes_min = 64 << 20
 };
 

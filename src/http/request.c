@@ -270,8 +270,7 @@ enum iw_error request_json(struct request *request, const struct request_array *
     if (error == IW_OK)
         error = json_read(request->context, body.data, body.length, json);
     if (error == IW_OK && !json_is_object(*json)) {
-        context_detail(request->context, "body", "is %s; it must be a JSON object",
-                       json_kind_name((*json)->kind));
+        context_detail(request->context, "body", "is %s; it must be a JSON object", json_kind_name(*json));
         error = context_validated(request->context);
     }
     return error;

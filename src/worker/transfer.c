@@ -297,18 +297,17 @@ static struct outcome *fetch_finish(struct worker *worker, struct task *task)
 static enum iw_error headers_fill(struct task *task, const char **headers)
 {
     const struct json *given = NULL;
-    const char *text = task->job.target_headers;
+    const char *text = task->job.target_headers, *name = NULL;
     bool has_type = false;
     unsigned count = 0;
     enum iw_error error = text != NULL ? json_read(&task->context, text, strlen(text), &given) : IW_OK;
     if (error != IW_OK)
         return error;
-    for (const struct json *header = given != NULL ? given->first : NULL; header != NULL;
-         header = header->next) {
+    for (const struct json *header; (header = json_member_next(given, &name)) != NULL;) {
         if (!json_is(header, JSON_KIND_STRING) || count == outgoing_headers_max)
             return context_fail(&task->context, IW_SERVER_INTERNAL_ERROR, NULL);
-        has_type = has_type || text_equal_nocase(header->name, "Content-Type");
-        headers[count++] = arena_printf(task->arena, "%s: %s", header->name, header->string);
+        has_type = has_type || text_equal_nocase(name, "Content-Type");
+        headers[count++] = arena_printf(task->arena, "%s: %s", name, json_string_of(header));
     }
     if (!has_type)
         headers[count] =

@@ -4,15 +4,17 @@
 #include "base/json.h"
 #include "targets.h"
 
-/* Reads every byte of the tree, so that a sanitizer detects wrong lengths. */
+/* Reads every byte of the value, so that a sanitizer detects wrong lengths. */
 static size_t walked(const struct json *json)
 {
-    size_t sum = json->name != NULL ? strlen(json->name) : 0;
-    if (json->kind == JSON_KIND_STRING)
-        for (size_t i = 0; i <= json->length; i++)
-            sum += (unsigned char)json->string[i];
-    for (const struct json *child = json->first; child != NULL; child = child->next)
-        sum += walked(child);
+    size_t sum = 0;
+    const char *name = NULL;
+    for (size_t i = 0; json_is(json, JSON_KIND_STRING) && i <= json_length(json); i++)
+        sum += (unsigned char)json_string_of(json)[i];
+    for (size_t i = 0; json_item(json, i) != NULL; i++)
+        sum += walked(json_item(json, i));
+    for (const struct json *member; (member = json_member_next(json, &name)) != NULL;)
+        sum += strlen(name) + walked(member);
     return sum;
 }
 

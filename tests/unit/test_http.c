@@ -57,7 +57,7 @@ static enum iw_error answer_body(struct request *asked)
     const struct json *json;
     enum iw_error error = request_json(asked, NULL, &json);
     if (error == IW_OK)
-        render_integer(response_data(asked), "data", (int64_t)json->length);
+        render_integer(response_data(asked), "data", (int64_t)json_length(json));
     return error;
 }
 
