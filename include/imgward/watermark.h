@@ -12,6 +12,7 @@
 #define IMGWARD_WATERMARK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <imgward/error.h>
@@ -65,6 +66,14 @@ enum { WATERMARK_NUMBERS_MOST = 16 };
 struct watermark_numbers {
     unsigned count;
     uint64_t numbers[WATERMARK_NUMBERS_MOST];
+    float correlations[WATERMARK_NUMBERS_MOST]; /* of each word with the picture, standard deviations */
+};
+
+/* Numbers that a picture may carry, those of an account for example. */
+enum { WATERMARK_CANDIDATES_MOST = 100000 };
+struct watermark_candidates {
+    size_t count; /* at most WATERMARK_CANDIDATES_MOST */
+    const uint64_t *list;
 };
 
 /*
@@ -74,10 +83,14 @@ struct watermark_numbers {
  * original (NULL: none) is the unmarked picture of one of the marks. Both are registered, the
  * original is subtracted, and the residual is read. The report is that of the first number.
  *
+ * candidates (NULL: none) are compared with what an attempt received when its blind decoding failed.
+ * So a weaker mark of one of them is read. At most one of 10^9 pictures without a mark gives an answer.
+ *
  * WATERMARK_NOT_FOUND: none reads with certainty. NO_MEMORY.
  */
 enum iw_error watermark_extract(const struct image *image, const struct image *original,
-                                const uint8_t key[WATERMARK_KEY_BYTES], struct watermark_numbers *numbers,
-                                struct watermark_report *report) IW_MUST_USE;
+                                const uint8_t key[WATERMARK_KEY_BYTES],
+                                const struct watermark_candidates *candidates,
+                                struct watermark_numbers *numbers, struct watermark_report *report) IW_MUST_USE;
 
 #endif

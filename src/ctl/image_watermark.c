@@ -125,9 +125,9 @@ static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BY
     if (ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (original_path == NULL) {
-        error = watermark_extract(&suspect.image, NULL, key, numbers, report);
+        error = watermark_extract(&suspect.image, NULL, key, NULL, numbers, report);
     } else if ((error = picture_read(ctl, original_path, false, &original)) == IW_OK) {
-        error = watermark_extract(&suspect.image, &original.image, key, numbers, report);
+        error = watermark_extract(&suspect.image, &original.image, key, NULL, numbers, report);
         codec_picture_free(&original);
     }
     codec_picture_free(&suspect);

@@ -235,7 +235,7 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
             arena_printf(work->context.arena, "The original: %s", work->context.sentence);
         return error;
     }
-    error = watermark_extract(&suspect->image, &original.image, work->config->watermark_key,
+    error = watermark_extract(&suspect->image, &original.image, work->config->watermark_key, NULL,
                               &work->answer->watermarks, NULL);
     codec_picture_free(&original);
     return work_engine_end(work, error);
@@ -257,7 +257,7 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
     if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
         error = extract_informed(work, &picture);
     else if (error == IW_OK)
-        error = work_engine_end(work, watermark_extract(&picture.image, NULL, work->config->watermark_key,
+        error = work_engine_end(work, watermark_extract(&picture.image, NULL, work->config->watermark_key, NULL,
                                                         &work->answer->watermarks, NULL));
     codec_picture_free(&picture);
     return error;

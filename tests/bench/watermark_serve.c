@@ -4,6 +4,7 @@
  *
  * Requests on stdin are lines with data after them; responses are on stdout:
  *   key, 32 bytes                            no response
+ *   candidates COUNT, 64-bit numbers         no response; for the extractions that follow
  *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - without a watermark
  *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - when it cannot be marked
  * Pictures are RGB, 8 bits per channel.
@@ -18,6 +19,8 @@
 #define SIDE_MAX_PX 30000u
 
 static uint8_t key[WATERMARK_KEY_BYTES];
+static uint64_t numbers[WATERMARK_CANDIDATES_MOST];
+static struct watermark_candidates candidates = {0, numbers};
 
 static void bytes_read(void *to, size_t size)
 {
@@ -46,13 +49,13 @@ static struct image picture_read(uint32_t width, uint32_t height)
 
 static void extract_answer(const struct image *image)
 {
-    struct watermark_numbers numbers;
-    enum iw_error error = watermark_extract(image, NULL, key, &numbers, NULL);
+    struct watermark_numbers found;
+    enum iw_error error = watermark_extract(image, NULL, key, &candidates, &found, NULL);
 
     if (error != IW_OK && error != IW_WATERMARK_NOT_FOUND)
         exit(2);
     if (error == IW_OK)
-        printf("%016" PRIx64 "\n", numbers.numbers[0]);
+        printf("%016" PRIx64 "\n", found.numbers[0]);
     else
         printf("-\n");
 }
@@ -77,6 +80,10 @@ static void line_answer(const char *line)
 
     if (strcmp(line, "key\n") == 0) {
         bytes_read(key, sizeof key);
+    } else if (sscanf(line, "candidates %zu", &candidates.count) == 1) {
+        if (candidates.count > WATERMARK_CANDIDATES_MOST)
+            exit(2);
+        bytes_read(numbers, candidates.count * sizeof numbers[0]);
     } else if (sscanf(line, "extract %" SCNu32 " %" SCNu32, &width, &height) == 2) {
         image = picture_read(width, height);
         extract_answer(&image);

@@ -68,7 +68,7 @@ static double extract_ms(const struct image *picture, enum iw_error wanted, int 
     for (int run = 0; run < runs; run++) {
         struct watermark_numbers seen;
         double begin = cpu_ms();
-        if (watermark_extract(picture, NULL, key, &seen, NULL) != wanted ||
+        if (watermark_extract(picture, NULL, key, NULL, &seen, NULL) != wanted ||
             (wanted == IW_OK && seen.numbers[0] != number))
             exit(2);
         double took = cpu_ms() - begin;
@@ -103,7 +103,7 @@ static void memory_measure(uint32_t width, uint32_t height, double bound_mib)
         struct image picture = picture_make(width, height);
         struct watermark_numbers seen;
         bool is_done = watermark_embed(&picture, key, number, NULL, NULL) == IW_OK &&
-                       watermark_extract(&picture, NULL, key, &seen, NULL) == IW_OK &&
+                       watermark_extract(&picture, NULL, key, NULL, &seen, NULL) == IW_OK &&
                        seen.numbers[0] == number;
         _exit(is_done ? 0 : 2);
     }

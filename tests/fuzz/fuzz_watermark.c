@@ -69,10 +69,10 @@ int fuzz_watermark(const unsigned char *data, size_t size)
     struct image image = image_make(data, size, 0);
     enum iw_error error;
     if (data[3] % 4 < 3) {
-        error = watermark_extract(&image, NULL, key, &numbers, NULL);
+        error = watermark_extract(&image, NULL, key, NULL, &numbers, NULL);
     } else {
         struct image original = image_make(data, size, data[7] % 5U);
-        error = watermark_extract(&image, &original, key, &numbers, NULL);
+        error = watermark_extract(&image, &original, key, NULL, &numbers, NULL);
         free(original.pixels);
     }
     if (error == IW_OK)

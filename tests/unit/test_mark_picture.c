@@ -64,7 +64,7 @@ static size_t delivered(struct context *context, const struct codec_bytes *file)
     if (error != IW_OK)
         return 0;
     CU_ASSERT_EQUAL_FATAL(codec_decode(context, bytes.data, bytes.size, &limits, &seen), IW_OK);
-    CU_ASSERT_EQUAL(watermark_extract(&seen.image, NULL, key, &read, NULL), IW_OK);
+    CU_ASSERT_EQUAL(watermark_extract(&seen.image, NULL, key, NULL, &read, NULL), IW_OK);
     CU_ASSERT(read.count == 1 && read.numbers[0] == number);
     CU_ASSERT(report.correlation > 11);
     codec_picture_free(&seen);

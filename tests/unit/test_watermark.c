@@ -443,7 +443,7 @@ static enum iw_error extract_informed(const struct image *image, const struct im
                                       const uint8_t *key, uint64_t *number, struct watermark_report *report)
 {
     struct watermark_numbers found;
-    enum iw_error error = watermark_extract(image, original, key, &found, report);
+    enum iw_error error = watermark_extract(image, original, key, NULL, &found, report);
 
     CU_ASSERT_EQUAL(found.count, error == IW_OK);
     *number = error == IW_OK ? found.numbers[0] : *number;
@@ -823,7 +823,7 @@ static bool holds_numbers(const struct image *image, const uint64_t *numbers, un
     struct watermark_numbers found;
     unsigned seen = 0;
 
-    CU_ASSERT_EQUAL(watermark_extract(image, NULL, test_key, &found, NULL), IW_OK);
+    CU_ASSERT_EQUAL(watermark_extract(image, NULL, test_key, NULL, &found, NULL), IW_OK);
     for (unsigned i = 0; i < found.count; i++)
         for (unsigned j = 0; j < count; j++)
             seen += found.numbers[i] == numbers[j];

@@ -158,7 +158,7 @@ bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
 
     reader->attempts++;
     return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
-                     &reader->number, &reader->correlation);
+                     reader->candidates, &reader->number, &reader->correlation);
 }
 
 bool reader_decode_both(struct reader *reader, const struct reader *under)
@@ -169,7 +169,7 @@ bool reader_decode_both(struct reader *reader, const struct reader *under)
     count += sources_take(under, reader_classes, true, sources + count);
     reader->attempts++;
     return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
-                     &reader->number, &reader->correlation);
+                     reader->candidates, &reader->number, &reader->correlation);
 }
 
 bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity)

@@ -32,6 +32,7 @@ struct reader {
     struct polar *polar; /* owned */
     struct lattice *lattice;
     struct soft_reader *soft;
+    struct candidates *candidates; /* NULL: none */
     struct soft_field *luma; /* reader_classes of them */
     struct soft_field *blue;
     struct fold_basis *basis;

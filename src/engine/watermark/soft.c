@@ -131,27 +131,35 @@ static void band_add(struct soft_reader *reader, const struct lattice_band *band
     reader->count = first + 2 * band->count;
 }
 
-/* Correlation of a word with the parts, in standard deviations of an unmarked picture. */
-static double correlation_of(const struct soft_reader *reader, const int8_t word[polar_length])
+/* Correlation of a word's sum in standard deviations of an unmarked picture. */
+static double correlation_of(const struct soft_reader *reader, double sum)
 {
-    double sum = 0;
     double squares = 0;
 
-    for (unsigned i = 0; i < reader->count; i++) {
-        const struct part *part = &reader->parts[i];
-
-        sum += (double)(part->ratio * (float)word[part->bit]);
-        squares += (double)part->ratio * (double)part->ratio;
-    }
+    for (unsigned i = 0; i < reader->count; i++)
+        squares += (double)reader->parts[i].ratio * (double)reader->parts[i].ratio;
     return squares > 0 ? sum / sqrt(squares) : 0;
 }
 
-bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
-               uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation)
+static bool blind_read(const struct soft_reader *reader, struct polar *polar, uint64_t *masked,
+                       double *correlation)
 {
     int8_t word[polar_length];
+    double sum = 0;
+
+    if (!polar_decode(polar, reader->ratios, masked))
+        return false;
+    polar_encode(polar, *masked, word);
+    for (unsigned i = 0; i < polar_length; i++)
+        sum += (double)(reader->ratios[i] * (float)word[i]);
+    *correlation = correlation_of(reader, sum);
+    return *correlation >= correlation_least;
+}
+
+/* Add all sources up. Returns the evidence of a mark. */
+static double sources_add(struct soft_reader *reader, const struct soft_source *sources, unsigned count)
+{
     unsigned first = 0;
-    uint64_t masked;
     double evidence = 0;
 
     memset(reader->parts, 0, sizeof reader->parts);
@@ -167,13 +175,23 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     memset(reader->ratios, 0, sizeof reader->ratios);
     for (unsigned i = 0; i < reader->count; i++)
         reader->ratios[reader->parts[i].bit] += reader->parts[i].ratio;
+    return evidence;
+}
+
+bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
+               uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
+               double *correlation)
+{
     *correlation = 0;
-    if (evidence < evidence_least)
+    if (sources_add(reader, sources, count) < evidence_least)
         return false;
-    if (!polar_decode(polar, reader->ratios, &masked))
+    if (blind_read(reader, polar, number, correlation)) {
+        *number ^= number_mask;
+        return true;
+    }
+    if (candidates == NULL)
         return false;
-    polar_encode(polar, masked, word);
-    *correlation = correlation_of(reader, word);
-    *number = masked ^ number_mask;
-    return *correlation >= correlation_least;
+    *correlation =
+        correlation_of(reader, (double)candidates_best(candidates, number_mask, reader->ratios, number));
+    return *correlation >= candidates_correlation_least(candidates);
 }

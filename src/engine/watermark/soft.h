@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/watermark/candidates.h"
 #include "engine/watermark/lattice.h"
 #include "engine/watermark/polar.h"
 #include "engine/watermark/spectrum.h"
@@ -39,9 +40,10 @@ struct soft_source {
 
 /*
  * Decode the sources together. True when the CRC passes and the correlation of the word exceeds
- * the threshold.
+ * the threshold, or when the word of a candidate (NULL: none) exceeds the threshold for candidates.
  */
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
-               uint64_t number_mask, struct polar *polar, uint64_t *number, double *correlation);
+               uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
+               double *correlation);
 
 #endif

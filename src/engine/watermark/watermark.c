@@ -582,16 +582,20 @@ static void reading_end(struct reading *reading, struct watermark_report *report
     workspace_fini(reading->reader.workspace);
 }
 
-/* Add a number once. */
-static void numbers_add(struct watermark_numbers *numbers, uint64_t number)
+/* Add the number that was read, once. */
+static void numbers_add(struct watermark_numbers *numbers, const struct reading *reading)
 {
     for (unsigned i = 0; i < numbers->count; i++)
-        if (numbers->numbers[i] == number)
+        if (numbers->numbers[i] == reading->number)
             return;
-    numbers->numbers[numbers->count++] = number;
+    numbers->correlations[numbers->count] = (float)reading->correlation;
+    numbers->numbers[numbers->count++] = reading->number;
 }
 
-/* A mark may be read again in a part that was not excluded, so the rounds are bounded. */
+/*
+ * A mark may be read again in a part that was not excluded, so the rounds are bounded. The bound on false
+ * answers allows candidates for the attempts of one round.
+ */
 static enum iw_error others_extract(struct reading *reading, const struct image *image,
                                     struct watermark_numbers *numbers)
 {
@@ -601,10 +605,11 @@ static enum iw_error others_extract(struct reading *reading, const struct image 
     struct plane *overlay = &reading->plane;
     struct plane *underlay = reading->has_color ? &reading->color : NULL;
 
+    reading->reader.candidates = reading->under.candidates = NULL;
     for (unsigned round = 0; error == IW_OK && round < 2 * WATERMARK_NUMBERS_MOST; round++) {
         struct watermark_report unasked = {0};
 
-        numbers_add(numbers, reading->number);
+        numbers_add(numbers, reading);
         /* Exclude the mark that was read. False: no other can be in the picture. */
         bool is_excluded = numbers->count < WATERMARK_NUMBERS_MOST &&
                            (reading->is_under ? cover_exclude(&reading->under, underlay, overlay)
@@ -628,14 +633,25 @@ static enum iw_error original_extract(struct reading *reading, const struct imag
         informed_read(&reading->reader, &reading->plane, original, numbers->count == 0 ? report : &unasked);
     if (error == IW_OK) {
         reading_take(reading, &reading->reader);
-        numbers_add(numbers, reading->number);
+        numbers_add(numbers, reading);
     }
     return error == IW_WATERMARK_NOT_FOUND && numbers->count > 0 ? IW_OK : error;
 }
 
+static enum iw_error candidates_prepare(struct reading *reading, const struct watermark_candidates *candidates)
+{
+    if (candidates == NULL || candidates->count == 0)
+        return IW_OK;
+    reading->reader.candidates =
+        candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
+    reading->under.candidates = reading->reader.candidates;
+    return reading->reader.candidates == NULL ? IW_NO_MEMORY : IW_OK;
+}
+
 enum iw_error watermark_extract(const struct image *image, const struct image *original,
-                                const uint8_t key[WATERMARK_KEY_BYTES], struct watermark_numbers *numbers,
-                                struct watermark_report *report)
+                                const uint8_t key[WATERMARK_KEY_BYTES],
+                                const struct watermark_candidates *candidates,
+                                struct watermark_numbers *numbers, struct watermark_report *report)
 {
     struct watermark_report unasked;
     struct workspace workspace;
@@ -649,6 +665,8 @@ enum iw_error watermark_extract(const struct image *image, const struct image *o
         return IW_WATERMARK_NOT_FOUND;
     reading_begin(&reading, &workspace);
     enum iw_error error = reading_prepare(&reading, image, image->height_px, key);
+    if (error == IW_OK)
+        error = candidates_prepare(&reading, candidates);
     if (error == IW_OK)
         error = extract_blind(&reading, image, report);
     double correlation = reading.correlation;

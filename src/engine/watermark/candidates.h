@@ -1,0 +1,35 @@
+/*
+ * Reading with candidates: which of some known numbers does a picture carry?
+ *
+ * The blind reader asks for one of 2^64 numbers. An account has far fewer, so their words can all be
+ * correlated with the received bits, and a much weaker mark is certain.
+ */
+#ifndef ENGINE_WATERMARK_CANDIDATES_H
+#define ENGINE_WATERMARK_CANDIDATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/watermark.h>
+
+#include "engine/watermark/polar.h"
+#include "engine/watermark/workspace.h"
+
+struct candidates;
+
+/* The tables belong to the workspace (about 400 KiB), the numbers to the caller. NULL: no memory. */
+struct candidates *candidates_new(const struct watermark_candidates *numbers, const struct polar *polar,
+                                  struct workspace *workspace);
+
+/*
+ * Find the candidate whose word agrees best with the ratios (positive: a coded 0). mask is XORed with each
+ * number before it is encoded. Returns the sum over all bits of the ratio times the sign of the word.
+ */
+float candidates_best(struct candidates *candidates, uint64_t mask, const float ratios[polar_length],
+                      uint64_t *number);
+
+/* The correlation, in standard deviations, from which on a candidate is certain. */
+double candidates_correlation_least(const struct candidates *candidates);
+
+#endif
