@@ -111,28 +111,38 @@ CREATE TABLE files (
     CONSTRAINT files_order FOREIGN KEY (order_id) REFERENCES orders (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
 
--- The texts of watermarks: what is embedded is the number, this is what it means.
+-- The texts of watermarks.
 CREATE TABLE watermark_texts (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    number BIGINT UNSIGNED NOT NULL COMMENT '64 random bits',
     account_id BIGINT NOT NULL,
     text TEXT NOT NULL,
     text_digest BINARY(32) NOT NULL,
     created_at DATETIME(3) NOT NULL,
-    UNIQUE KEY watermark_texts_number (number),
     UNIQUE KEY watermark_texts_text (account_id, text_digest),
     CONSTRAINT watermark_texts_account FOREIGN KEY (account_id) REFERENCES accounts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
 
--- Which texts an embedding order marks its files with, each its own copy.
+-- The marked copies of an embedding order: one for each file and text. What is embedded is the number. The row
+-- stays when the order is deleted, so that a copy can be traced as long as the account exists.
 CREATE TABLE order_watermarks (
-    order_id BIGINT NOT NULL,
+    order_id BIGINT NOT NULL COMMENT 'may be deleted',
     file_position SMALLINT UNSIGNED NOT NULL,
     copy SMALLINT UNSIGNED NOT NULL COMMENT '1-based among the texts of the file',
     text_id BIGINT NOT NULL,
+    account_id BIGINT NOT NULL,
+    number BIGINT UNSIGNED NOT NULL COMMENT '64 random bits, of this copy only',
     PRIMARY KEY (order_id, file_position, copy),
-    CONSTRAINT order_watermarks_order FOREIGN KEY (order_id) REFERENCES orders (id),
+    UNIQUE KEY order_watermarks_number (number),
+    KEY order_watermarks_account (account_id, order_id),
     CONSTRAINT order_watermarks_text FOREIGN KEY (text_id) REFERENCES watermark_texts (id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- The marks that an extraction found, of copies of its account.
+CREATE TABLE readings (
+    order_id BIGINT NOT NULL,
+    number BIGINT UNSIGNED NOT NULL,
+    PRIMARY KEY (order_id, number),
+    CONSTRAINT readings_order FOREIGN KEY (order_id) REFERENCES orders (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 -- What can be downloaded.  (file_id, copy) is unique: a job done twice leaves one result.

@@ -20,6 +20,13 @@
 
 enum { WATERMARK_KEY_BYTES = 32, WATERMARK_SIDE_MIN_PX = 256 };
 
+/*
+ * Each account has its own key, derived from the master key by crypto_key_derive with this purpose and the
+ * account's id. So a pattern that one customer learns helps against no other. The number is the version of
+ * the mark's format.
+ */
+#define WATERMARK_KEY_PURPOSE "imgward watermark 1"
+
 /* Strength of the mark; zero selects the default. */
 struct watermark_embed_options {
     double psnr_db;       /* target distortion over all color samples */

@@ -83,7 +83,7 @@ static void place_render(struct render *render, const struct text_place *place)
     render_time(render, "createdAt", place->created_at_ms);
 }
 
-/* The file whose mark was found. A text may mark several files: then the newest one, and the others. */
+/* The copy that was found. A collage may hold several: then the newest, and the others. */
 static void places_render(struct render *render, const struct text_place *places, size_t count)
 {
     if (count == 0) {
@@ -116,7 +116,7 @@ static enum iw_error show_detail(struct request *request)
     if (error == IW_OK)
         error = order_texts(request->domain, &view.order, &texts.items, &texts.count);
     if (error == IW_OK)
-        error = order_places(request->domain, request->account->id, &view.order, &places, &place_count);
+        error = order_places(request->domain, &view.order, &places, &place_count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

@@ -193,6 +193,21 @@ bool crypto_open(const uint8_t key[crypto_key_bytes], const char *about, const u
     return is_whole;
 }
 
+void crypto_key_derive(const uint8_t key[sha256_bytes], const char *purpose, uint64_t id,
+                       uint8_t derived[sha256_bytes])
+{
+    uint8_t info[64];
+    size_t length = strlen(purpose);
+    crypto_require(length + 9 <= sizeof info, "derivation");
+    memcpy(info, purpose, length);
+    for (unsigned i = 0; i < 8; i++)
+        info[length + i] = (uint8_t)(id >> (56 - 8 * i));
+    info[length + 8] = 1;
+    struct crypto_mac *mac = crypto_mac_new(key, sha256_bytes);
+    crypto_mac_sign(mac, info, length + 9, derived);
+    crypto_mac_free(mac);
+}
+
 bool crypto_equal(const void *a, const void *b, size_t size)
 {
     return CRYPTO_memcmp(a, b, size) == 0;

@@ -39,6 +39,13 @@ void crypto_mac_sign(struct crypto_mac *mac, const void *data, size_t size, uint
 enum { crypto_key_id_size = 17 };
 void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size]);
 
+/*
+ * Derives the key of an id: HKDF-Expand with SHA-256 (RFC 5869, 2.3), one block. info is the purpose and the id
+ * in eight bytes, big-endian. The key is uniformly random, so HKDF-Extract is not needed (RFC 5869, 3.3).
+ */
+void crypto_key_derive(const uint8_t key[sha256_bytes], const char *purpose, uint64_t id,
+                       uint8_t derived[sha256_bytes]);
+
 /* Compares in constant time. */
 bool crypto_equal(const void *a, const void *b, size_t size);
 

@@ -6,15 +6,17 @@
 
 #include <imgward/watermark.h>
 
+#include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_store.h"
 #include "codec/mark_picture.h"
+#include "ctl/ctl_store.h"
+#include "store/accounts.h"
 #include "store/texts.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};
 
-enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024 };
+enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024, progress_ms = 5000 };
 
 /* Reads the key from --key-file, else from the configured file. False, with a line on stderr, on errors. */
 static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
@@ -54,6 +56,22 @@ static bool number_read(const struct ctl *ctl, uint64_t *number)
     for (unsigned i = 0; i < number_bytes; i++)
         *number = *number << 8 | bytes[i];
     return true;
+}
+
+/* The account of --account; 0 without the option. False, with a line on stderr, when it is no number. */
+static bool account_read(const struct ctl *ctl, int64_t *id)
+{
+    const char *given = ctl_option(ctl, "--account");
+    char *end;
+    *id = 0;
+    if (given == NULL)
+        return true;
+    *id = strtoll(given, &end, 10);
+    if (end != given && *end == '\0' && *id > 0)
+        return true;
+    fprintf(stderr, "imgwardctl: --account %s: it must be the number of an account (imgwardctl account list).\n",
+            given);
+    return false;
 }
 
 static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_partial_allowed,
@@ -105,82 +123,149 @@ static enum ctl_exit embed_run(struct ctl *ctl)
 {
     uint8_t key[WATERMARK_KEY_BYTES];
     uint64_t number;
-    if (!number_read(ctl, &number))
+    int64_t account_id;
+    if (!number_read(ctl, &number) || !account_read(ctl, &account_id) || !key_read(ctl, key))
         return CTL_FAILED;
-    if (!key_read(ctl, key))
-        return CTL_FAILED;
+    crypto_key_derive(key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
     enum iw_error error = embed(ctl, key, number);
     crypto_wipe(key, sizeof key);
     return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
 }
 
-static enum iw_error extract(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES],
-                             struct watermark_numbers *numbers, struct watermark_report *report)
+/* The pictures, the accounts whose keys are tried, and what was found. */
+struct extraction {
+    struct codec_picture suspect;
+    struct codec_picture original;
+    const struct image *original_image; /* NULL: no original */
+    uint8_t key[WATERMARK_KEY_BYTES];   /* the master key */
+    struct config config;
+    const struct store *store; /* NULL: no database */
+    int64_t *account_ids;
+    size_t account_count;
+    struct watermark_numbers numbers;
+    struct watermark_report report;
+};
+
+static enum iw_error pictures_read(struct ctl *ctl, struct extraction *work)
 {
     const char *original_path = ctl_option(ctl, "--original");
-    struct codec_picture suspect, original;
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], true, &suspect);
-    if (error != IW_OK)
-        return error;
-    if (ctl->context->notes != NULL)
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], true, &work->suspect);
+    if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
-    if (original_path == NULL) {
-        error = watermark_extract(&suspect.image, NULL, key, NULL, numbers, report);
-    } else if ((error = picture_read(ctl, original_path, false, &original)) == IW_OK) {
-        error = watermark_extract(&suspect.image, &original.image, key, NULL, numbers, report);
-        codec_picture_free(&original);
+    if (error != IW_OK || original_path == NULL)
+        return error;
+    work->original_image = &work->original.image;
+    return picture_read(ctl, original_path, false, &work->original);
+}
+
+/* Account 0 has the marks that were embedded without --account. --key-file is the key of another host. */
+static enum iw_error accounts_choose(struct ctl *ctl, struct extraction *work, int64_t account_id)
+{
+    struct account_row *listed = NULL;
+    size_t count = 0;
+    if (ctl_option(ctl, "--key-file") == NULL) {
+        work->store = ctl_store_open(ctl, &work->config);
+        if (work->store == NULL)
+            return IW_CONFIG_INVALID;
+        if (account_id == 0 && accounts_list(work->store, &listed, &count) != IW_OK)
+            return ctl->context->error;
     }
-    codec_picture_free(&suspect);
+    work->account_count = count + 1;
+    work->account_ids = arena_array(ctl->context->arena, count + 1, sizeof *work->account_ids);
+    work->account_ids[0] = account_id;
+    for (size_t i = 0; i < count; i++)
+        work->account_ids[i + 1] = listed[i].id;
+    return IW_OK;
+}
+
+/* Read with the key of one account, and compare with its own numbers. */
+static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, int64_t account_id)
+{
+    struct watermark_candidates candidates = {0, NULL};
+    uint8_t key[WATERMARK_KEY_BYTES];
+    uint64_t *numbers = NULL;
+    if (work->store != NULL && texts_candidates(work->store, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
+                                                &candidates.count) != IW_OK)
+        return ctl->context->error;
+    candidates.list = numbers;
+    crypto_key_derive(work->key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
+    enum iw_error error = watermark_extract(&work->suspect.image, work->original_image, key, &candidates,
+                                            &work->numbers, &work->report);
+    crypto_wipe(key, sizeof key);
+    return error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? error : context_fail(ctl->context, error, NULL);
+}
+
+/* Try the accounts in turn until a mark of one is found. */
+static enum iw_error extract(struct ctl *ctl, struct extraction *work)
+{
+    int64_t told_ms = clock_monotonic_ms();
+    enum iw_error error = IW_WATERMARK_NOT_FOUND;
+    for (size_t i = 0; error == IW_WATERMARK_NOT_FOUND && i < work->account_count; i++) {
+        if (clock_monotonic_ms() - told_ms >= progress_ms) {
+            told_ms = clock_monotonic_ms();
+            fprintf(stderr, "imgwardctl: %zu of %zu accounts tried\n", i, work->account_count);
+        }
+        error = account_extract(ctl, work, work->account_ids[i]);
+    }
     return error;
 }
 
-/*
- * Print on stderr the account and the text of a number. The API reports a mark to that account
- * only. A number without a text was embedded by another service or database with this key.
- */
-static void owner_print(struct ctl *ctl, uint64_t number)
+static void report_print(const struct watermark_report *report)
 {
-    struct config config;
+    fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
+            report->correlation, report->attempts, report->rotation_degree, report->scale, report->aspect,
+            report->is_mirrored ? " mirrored" : "", report->is_untouched ? " untouched" : "");
+}
+
+/* Print on stderr whose copy a number is. The API reports a mark to that account only. */
+static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t number)
+{
     struct text_owner owner;
-    const struct store *store = ctl_store_open(ctl, &config);
-    enum iw_error error = store == NULL ? IW_CONFIG_INVALID : texts_owner(store, number, &owner);
+    enum iw_error error = work->store == NULL ? IW_CONFIG_INVALID : texts_owner(work->store, number, &owner);
     fprintf(stderr, "number %016" PRIx64 ": ", number);
     if (error == IW_OK)
-        fprintf(stderr, "account %" PRId64 " (%s), since %s, text: %s\n", owner.account_id,
-                owner.account_name, ctl_time(ctl, owner.created_at_ms), owner.text);
+        fprintf(stderr,
+                "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", text since %s: %s\n",
+                owner.account_id, owner.account_name, owner.order_id, owner.file_position,
+                ctl_time(ctl, owner.created_at_ms), owner.text);
     else if (error == IW_NOT_FOUND)
-        fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
+        fprintf(stderr, "no order embedded it; another service or database made this mark\n");
     else
-        fprintf(stderr, "its account is unknown, because the database cannot be read\n");
-    ctl_store_close(store);
+        fprintf(stderr, "its account is unknown, because the database was not asked\n");
+}
+
+static enum ctl_exit numbers_print(struct ctl *ctl, const struct extraction *work)
+{
+    bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
+    if (is_verbose)
+        report_print(&work->report);
+    for (unsigned i = 0; i < work->numbers.count; i++) {
+        printf("%016" PRIx64 "\n", work->numbers.numbers[i]);
+        if (is_verbose)
+            owner_print(ctl, work, work->numbers.numbers[i]);
+    }
+    return work->numbers.count > 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
 static enum ctl_exit extract_run(struct ctl *ctl)
 {
-    struct watermark_report report = {0};
-    uint8_t key[WATERMARK_KEY_BYTES];
-    struct watermark_numbers numbers = {0};
-    if (!key_read(ctl, key))
+    struct extraction work = {.store = NULL};
+    int64_t account_id;
+    if (!account_read(ctl, &account_id) || !key_read(ctl, work.key))
         return CTL_FAILED;
-    enum iw_error error = extract(ctl, key, &numbers, &report);
-    crypto_wipe(key, sizeof key);
-    bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
-    if (is_verbose)
-        fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
-                report.correlation, report.attempts, report.rotation_degree, report.scale, report.aspect,
-                report.is_mirrored ? " mirrored" : "", report.is_untouched ? " untouched" : "");
-    if (error == IW_WATERMARK_NOT_FOUND)
-        return CTL_NEGATIVE;
-    if (error != IW_OK) {
-        context_fail(ctl->context, error, NULL); /* an engine's error is not in the context yet */
-        return ctl_failed(ctl);
-    }
-    for (unsigned i = 0; i < numbers.count; i++) {
-        printf("%016" PRIx64 "\n", numbers.numbers[i]);
-        if (is_verbose)
-            owner_print(ctl, numbers.numbers[i]);
-    }
-    return CTL_DONE;
+    /* The store's user may not read the files: they come first. */
+    enum iw_error error = pictures_read(ctl, &work);
+    if (error == IW_OK)
+        error = accounts_choose(ctl, &work, account_id);
+    if (error == IW_OK)
+        error = extract(ctl, &work);
+    enum ctl_exit code = error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? numbers_print(ctl, &work)
+                                                                           : ctl_failed(ctl);
+    crypto_wipe(work.key, sizeof work.key);
+    codec_picture_free(&work.suspect);
+    codec_picture_free(&work.original);
+    ctl_store_close(work.store);
+    return code;
 }
 
 static enum ctl_exit key_run(struct ctl *ctl)
@@ -210,6 +295,7 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .arguments_least = 2,
      .arguments_most = 2,
      .options = {{"--id", "16HEX", "number to embed"},
+                 {"--account", "ID", "number of the account whose key is used; none when omitted"},
                  KEY_FILE,
                  {"--verbose", NULL, "print the strength of the mark on stderr"}},
      .help = "Embed a number in a picture; OUT has the format of IN, whatever its name.",
@@ -218,10 +304,12 @@ const struct ctl_command ctl_commands_image_watermark[] = {
      .arguments = "IN",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {KEY_FILE,
+     .options = {{"--account", "ID",
+                  "number of the account whose mark is looked for; all in turn when omitted"},
+                 KEY_FILE,
                  {"--original", "FILE", "unmarked original, to read weaker marks"},
                  {"--verbose", NULL,
-                  "print the pose, the certainty of the answer, and the account and text of the number on "
+                  "print the pose, the correlation, and the account, order, file and text of the number on "
                   "stderr"}},
      .help = "Print the numbers of a picture's watermarks, one a line; exit code 1 and no output when it has "
              "none.",

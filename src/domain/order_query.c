@@ -21,21 +21,11 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     return texts_list(&domain->store, order->id, texts, count);
 }
 
-enum iw_error order_places(struct domain *domain, int64_t account_id, const struct order *order,
-                           struct text_place **places, size_t *count)
+enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
+                           size_t *count)
 {
-    enum iw_error error = IW_OK;
-    struct arena *arena = domain->context->arena;
     *count = 0;
-    *places = arena_array(arena, order_places_max, sizeof **places);
-    for (const char *text = order->watermark_text;
-         text != NULL && error == IW_OK && *count < order_places_max;) {
-        size_t length = strcspn(text, "\n");
-        error = texts_places(&domain->store, account_id, arena_text_n(arena, text, length),
-                             order_places_max - (unsigned)*count, *places, count);
-        text = text[length] == '\0' ? NULL : text + length + 1;
-    }
-    return error;
+    return order->watermark_text == NULL ? IW_OK : texts_places(&domain->store, order->id, places, count);
 }
 
 bool order_file_is_missing(const struct order_file *file)

@@ -28,10 +28,9 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
                           size_t *count) IW_MUST_USE;
 
-/* The files that were marked with the texts that an extraction found: of each text the newest first. */
-enum { order_places_max = 10 };
-enum iw_error order_places(struct domain *domain, int64_t account_id, const struct order *order,
-                           struct text_place **places, size_t *count) IW_MUST_USE;
+/* The copies that an extraction found, the newest order first. */
+enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
+                           size_t *count) IW_MUST_USE;
 
 /* True when a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);

@@ -147,7 +147,7 @@ static enum iw_error text_take(const struct store *store, const struct outcome_w
     if (texts->length > 0)
         text_add_string(texts, "\n");
     text_add(texts, text, length);
-    return IW_OK;
+    return texts_reading_write(store, record->order.id, number);
 }
 
 /* A collage may hold marks of several accounts. */

@@ -12,6 +12,7 @@
 
 #include <imgward/fault.h>
 
+#include "base/crypto.h"
 #include "codec/mark_picture.h"
 #include "codec/protect_picture.h"
 #include "image/seal.h"
@@ -33,6 +34,8 @@ struct image_work {
     struct context context;
     struct mapped input;
     struct mapped original;
+    struct mapped candidates;
+    uint8_t watermark_key[WATERMARK_KEY_BYTES]; /* of the account */
     struct codec_limits limits;
     int64_t stage_start_us;
 };
@@ -173,7 +176,7 @@ static enum iw_error embed_in(struct image_work *work, struct codec_picture *pic
     const struct mark_order order = {.data = work->input.data,
                                      .size = work->input.size,
                                      .limits = &work->limits,
-                                     .key = work->config->watermark_key,
+                                     .key = work->watermark_key,
                                      .number = work->request->watermark_number};
     struct codec_bytes bytes;
     struct watermark_report report;
@@ -217,6 +220,16 @@ static enum iw_error kind_watermark_embed(struct image_work *work)
     return work_change(work, embed_in);
 }
 
+/* original may be NULL. */
+static enum iw_error extract(struct image_work *work, const struct image *suspect,
+                             const struct image *original)
+{
+    const struct watermark_candidates candidates = {work->candidates.size / sizeof(uint64_t),
+                                                    work->candidates.data};
+    return watermark_extract(suspect, original, work->watermark_key, &candidates, &work->answer->watermarks,
+                             NULL);
+}
+
 /* Read with the original, which may have another format and size. */
 static enum iw_error extract_informed(struct image_work *work, const struct codec_picture *suspect)
 {
@@ -235,8 +248,7 @@ static enum iw_error extract_informed(struct image_work *work, const struct code
             arena_printf(work->context.arena, "The original: %s", work->context.sentence);
         return error;
     }
-    error = watermark_extract(&suspect->image, &original.image, work->config->watermark_key, NULL,
-                              &work->answer->watermarks, NULL);
+    error = extract(work, &suspect->image, &original.image);
     codec_picture_free(&original);
     return work_engine_end(work, error);
 }
@@ -257,13 +269,17 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
     if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
         error = extract_informed(work, &picture);
     else if (error == IW_OK)
-        error = work_engine_end(work, watermark_extract(&picture.image, NULL, work->config->watermark_key, NULL,
-                                                        &work->answer->watermarks, NULL));
+        error = work_engine_end(work, extract(work, &picture.image, NULL));
     codec_picture_free(&picture);
     return error;
 }
 
-enum { file_input = 1 << IMAGE_INPUT, file_original = 1 << IMAGE_ORIGINAL, file_output = 1 << IMAGE_OUTPUT };
+enum {
+    file_input = 1 << IMAGE_INPUT,
+    file_original = 1 << IMAGE_ORIGINAL,
+    file_candidates = 1 << IMAGE_CANDIDATES,
+    file_output = 1 << IMAGE_OUTPUT
+};
 
 /* Resources that a kind requires. */
 enum need { NEEDS_NOTHING, NEEDS_WATERMARK_KEY, NEEDS_WEIGHTS };
@@ -280,13 +296,13 @@ static const struct image_kind_row {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
     [IMAGE_ANTI_AI] = {.run = kind_anti_ai,
                        .files_needed = file_input | file_output,
-                       .files_allowed = files_all & ~file_original,
+                       .files_allowed = files_all & ~(file_original | file_candidates),
                        .side_min_px = protect_side_min_px,
                        .order_type = ORDER_ANTI_AI,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
                                .files_needed = file_input | file_output,
-                               .files_allowed = files_all & ~file_original,
+                               .files_allowed = files_all & ~(file_original | file_candidates),
                                .side_min_px = WATERMARK_SIDE_MIN_PX,
                                .order_type = ORDER_WATERMARK_EMBED,
                                .need = NEEDS_WATERMARK_KEY},
@@ -308,6 +324,8 @@ static unsigned request_files(const struct image_request *request)
     unsigned files = row->files_needed;
     if (request->flags & IMAGE_HAS_ORIGINAL)
         files |= file_original;
+    if (request->flags & IMAGE_HAS_CANDIDATES)
+        files |= file_candidates;
     if (request->flags & IMAGE_WANTS_THUMBNAIL)
         files |= 1U << IMAGE_THUMBNAIL;
     return row->run == NULL || (files & ~row->files_allowed) != 0 ? 0 : files;
@@ -338,8 +356,13 @@ static enum iw_error work_run(struct image_work *work)
         error = file_map(&work->context, work->files[IMAGE_INPUT], &work->input);
     if (error == IW_OK && (work->request->flags & IMAGE_HAS_ORIGINAL))
         error = file_map(&work->context, work->files[IMAGE_ORIGINAL], &work->original);
+    if (error == IW_OK && (work->request->flags & IMAGE_HAS_CANDIDATES))
+        error = file_map(&work->context, work->files[IMAGE_CANDIDATES], &work->candidates);
     if (error != IW_OK)
         return error;
+    if (work->config->has_watermark_key)
+        crypto_key_derive(work->config->watermark_key, WATERMARK_KEY_PURPOSE, work->request->account_id,
+                          work->watermark_key);
     work->limits.side_min_px = kinds[work->request->kind].side_min_px;
     work->limits.engine = work->request->kind == IMAGE_PROBE
                               ? (struct picture_engine){.is_read_only = true}
@@ -400,6 +423,8 @@ static void image_loop_serve(const struct image_config *config, const struct ima
     }
     file_unmap(&work.input);
     file_unmap(&work.original);
+    file_unmap(&work.candidates);
+    crypto_wipe(work.watermark_key, sizeof work.watermark_key);
     arena_free(arena);
 }
 
@@ -500,7 +525,7 @@ void image_loop_run(const struct image_config *config, int socket, unsigned seal
     bool is_open = answer_send(socket, &answer);
     for (unsigned served = 1; is_open && served <= config->images_max; served++) {
         struct image_request request;
-        int files[image_file_count] = {-1, -1, -1, -1};
+        int files[image_file_count] = {-1, -1, -1, -1, -1};
         is_open = request_take(socket, &request, files);
         if (!is_open)
             continue;

@@ -22,7 +22,7 @@
 #include <imgward/watermark.h>
 
 enum {
-    image_protocol_version = 7,
+    image_protocol_version = 8,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
@@ -31,7 +31,7 @@ enum {
 };
 
 /* Increase the number with image_protocol_version. */
-#define IMAGE_BUILD PACKAGE_VERSION "/6"
+#define IMAGE_BUILD PACKAGE_VERSION "/7"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -46,12 +46,13 @@ enum image_kind {
 enum image_file {
     IMAGE_INPUT = 0, /* read only, a regular file; required */
     IMAGE_ORIGINAL,  /* read only, a regular file; with IMAGE_HAS_ORIGINAL (extract only) */
+    IMAGE_CANDIDATES, /* read only: numbers of 64 bits in native order; with IMAGE_HAS_CANDIDATES (extract only) */
     IMAGE_OUTPUT,    /* writable; for the anti-AI and embed kinds */
     IMAGE_THUMBNAIL, /* writable; with IMAGE_WANTS_THUMBNAIL */
     image_file_count
 };
 
-enum image_flag { IMAGE_HAS_ORIGINAL = 1, IMAGE_WANTS_THUMBNAIL = 2 };
+enum image_flag { IMAGE_HAS_ORIGINAL = 1, IMAGE_WANTS_THUMBNAIL = 2, IMAGE_HAS_CANDIDATES = 4 };
 
 /*
  * Stages with a separate CPU time. Anti-AI and embed work may encode several times within their
@@ -72,6 +73,7 @@ struct image_request {
     uint32_t strength;         /* enum protect_strength; anti-AI only */
     uint64_t ticket;           /* set by the supervisor; copied to the answer */
     uint64_t seed;             /* anti-AI only */
+    uint64_t account_id;       /* embed and extract: selects the watermark key */
     uint64_t watermark_number; /* embed only */
 };
 

@@ -40,6 +40,7 @@ enum iw_error erasure_step(const struct store *store, int64_t account_id, bool *
         "DELETE FROM webhook_events WHERE account_id = ? LIMIT 1000",
         "DELETE FROM webhooks WHERE account_id = ? LIMIT 1000",
         "DELETE FROM upload_checks WHERE account_id = ? LIMIT 1000",
+        "DELETE FROM order_watermarks WHERE account_id = ? LIMIT 1000",
         "DELETE FROM watermark_texts WHERE account_id = ? LIMIT 1000",
         "DELETE FROM order_words WHERE account_id = ? LIMIT 1000",
         "DELETE FROM order_segments WHERE account_id = ? LIMIT 1000",

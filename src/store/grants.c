@@ -44,6 +44,7 @@ static const struct {
     {"files", {ALL, ALL, ALL}},
     {"results", {ALL, ALL, ALL}},
     {"order_watermarks", {ALL, ALL, ALL}},
+    {"readings", {ALL, ALL, ALL}},
     {"watermark_texts", {RA, RA, ALL}},
     {"upload_checks", {ALL, ALL, ALL}},
     {"order_segments", {RW, RW, ALL}},

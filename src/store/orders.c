@@ -5,6 +5,7 @@
 
 #include <imgward/arena.h>
 
+#include "base/crypto.h"
 #include "base/text.h"
 #include "store/jobs.h"
 #include "store/quotas.h"
@@ -136,8 +137,9 @@ static const char *insert_text(struct arena *arena, const struct order_row *row)
     text_add_string(&sql, "; SET first = LAST_INSERT_ID(); ");
     if (text_count(row) > 0) {
         text_add_string(&sql,
-                        "INSERT INTO order_watermarks (order_id, file_position, copy, text_id) VALUES ");
-        groups_add(&sql, "(?, ?, ?, ?)", text_count(row));
+                        "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, "
+                        "number) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?, ?, ?)", text_count(row));
         text_add_string(&sql, "; ");
     }
     if (row->is_started)
@@ -203,6 +205,8 @@ static struct db_value *text_parameters(const struct order_row *row, struct db_v
             *next++ = db_integer(row->files[i].position);
             *next++ = db_integer(copy);
             *next++ = db_integer(row->files[i].text_ids[copy - 1]);
+            *next++ = db_integer(row->account_id);
+            *next++ = db_unsigned(crypto_random_u64());
         }
     return next;
 }
@@ -226,7 +230,7 @@ static enum iw_error file_ids_read(const struct store *store, const struct order
 enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 4 * (size_t)text_count(row);
+    size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 6 * (size_t)text_count(row);
     struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
     struct db_value *next = order_parameters(store->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);
@@ -725,7 +729,7 @@ enum iw_error orders_forget(const struct store *store, int64_t order_id)
 {
     static const char *const statements[] = {
         "DELETE FROM jobs WHERE order_id = ?", "DELETE FROM results WHERE order_id = ?",
-        "DELETE FROM order_watermarks WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
+        "DELETE FROM readings WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
         "DELETE FROM orders WHERE id = ?"};
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error = segments_order_forget(store, order_id);

@@ -35,17 +35,13 @@ static enum iw_error text_insert(const struct store *store, int64_t account_id, 
 {
     struct db_rows rows;
     for (int try = 0; try < tries_max && text->id == 0; try++) {
-        /* 0 is no number: the extractor reads it in many pictures without a mark. */
-        uint64_t number = crypto_random_u64();
-        const struct db_value values[] = {db_unsigned(number != 0 ? number : 1), db_integer(account_id),
-                                          db_bytes(text->text, text->length),
+        const struct db_value values[] = {db_integer(account_id), db_bytes(text->text, text->length),
                                           db_bytes(text->digest, sha256_bytes), db_time(now_ms)};
         enum iw_error error = db_run(
             store,
-            "INSERT INTO watermark_texts (number, account_id, text, text_digest, created_at) VALUES (?, "
-            "?, ?, ?, ?)",
-            values, 5, &rows);
-        /* TWIN_EXISTS: another request inserted the same text, or the number is taken. */
+            "INSERT INTO watermark_texts (account_id, text, text_digest, created_at) VALUES (?, ?, ?, ?)",
+            values, 4, &rows);
+        /* TWIN_EXISTS: another request inserted the same text. */
         if (error == IW_TWIN_EXISTS)
             error = batch_find(store, account_id, text, 1);
         else if (error == IW_OK) {
@@ -77,7 +73,10 @@ enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number), db_integer(account_id)};
     enum iw_error error = db_run(
-        store, "SELECT text FROM watermark_texts WHERE number = ? AND account_id = ?", parameters, 2, &rows);
+        store,
+        "SELECT t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id WHERE w.number = ? "
+        "AND w.account_id = ?",
+        parameters, 2, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -93,8 +92,9 @@ enum iw_error texts_owner(const struct store *store, uint64_t number, struct tex
     const struct db_value parameters[] = {db_unsigned(number)};
     enum iw_error error =
         db_run(store,
-               "SELECT a.id, a.name, t.text, t.created_at FROM watermark_texts t JOIN accounts a ON a.id = "
-               "t.account_id WHERE t.number = ?",
+               "SELECT a.id, a.name, t.text, t.created_at, w.order_id, w.file_position FROM order_watermarks w "
+               "JOIN watermark_texts t ON t.id = w.text_id JOIN accounts a ON a.id = w.account_id WHERE "
+               "w.number = ?",
                parameters, 1, &rows);
     if (error != IW_OK)
         return error;
@@ -103,7 +103,9 @@ enum iw_error texts_owner(const struct store *store, uint64_t number, struct tex
     *owner = (struct text_owner){.account_id = db_integer_of(db_at(&rows, 0, 0)),
                                  .account_name = db_text_of(db_at(&rows, 0, 1)),
                                  .text = db_text_of(db_at(&rows, 0, 2)),
-                                 .created_at_ms = db_integer_of(db_at(&rows, 0, 3))};
+                                 .created_at_ms = db_integer_of(db_at(&rows, 0, 3)),
+                                 .order_id = db_integer_of(db_at(&rows, 0, 4)),
+                                 .file_position = db_integer_of(db_at(&rows, 0, 5))};
     return IW_OK;
 }
 
@@ -114,8 +116,7 @@ enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t 
     const struct db_value parameters[] = {db_integer(order_id), db_integer(file_position), db_integer(copy)};
     enum iw_error error =
         db_run(store,
-               "SELECT t.number FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id WHERE "
-               "w.order_id = ? AND w.file_position = ? AND w.copy = ?",
+               "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
                parameters, 3, &rows);
     if (error != IW_OK)
         return error;
@@ -148,28 +149,50 @@ enum iw_error texts_list(const struct store *store, int64_t order_id, struct ord
     return IW_OK;
 }
 
-/* STRAIGHT_JOIN: from the text on in the order of its index, so that a text of many orders costs no more. */
-enum iw_error texts_places(const struct store *store, int64_t account_id, const char *text, unsigned most,
-                           struct text_place *places, size_t *count)
+enum iw_error texts_candidates(const struct store *store, int64_t account_id, unsigned most,
+                               uint64_t **numbers, size_t *count)
 {
     struct db_rows rows;
-    uint8_t digest[sha256_bytes];
-    crypto_sha256(text, strlen(text), digest);
-    const struct db_value parameters[] = {db_integer(account_id), db_bytes(digest, sizeof digest),
-                                          db_integer(most)};
+    const struct db_value parameters[] = {db_integer(account_id), db_integer(most)};
     enum iw_error error = db_run(
-        store,
-        "SELECT STRAIGHT_JOIN o.id, o.name, f.name, o.created_at FROM watermark_texts t JOIN "
-        "order_watermarks w ON w.text_id = t.id JOIN orders o ON o.id = w.order_id JOIN files f ON "
-        "f.order_id "
-        "= w.order_id AND f.role = 'main' AND f.position = w.file_position WHERE t.account_id = ? AND "
-        "t.text_digest = ? AND f.status = 'complete' ORDER BY w.order_id DESC, w.file_position DESC LIMIT ?",
-        parameters, 3, &rows);
-    for (size_t i = 0; error == IW_OK && i < rows.count; i++)
-        places[(*count)++] = (struct text_place){.text = text,
-                                                 .order_id = db_integer_of(db_at(&rows, i, 0)),
-                                                 .order_name = db_text_of(db_at(&rows, i, 1)),
-                                                 .file_name = db_text_of(db_at(&rows, i, 2)),
-                                                 .created_at_ms = db_integer_of(db_at(&rows, i, 3))};
-    return error;
+        store, "SELECT number FROM order_watermarks WHERE account_id = ? ORDER BY order_id DESC LIMIT ?",
+        parameters, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *numbers = arena_array(store->context->arena, rows.count + 1, sizeof **numbers);
+    for (size_t i = 0; i < rows.count; i++)
+        (*numbers)[i] = (uint64_t)db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+enum iw_error texts_reading_write(const struct store *store, int64_t order_id, uint64_t number)
+{
+    const struct db_value parameters[] = {db_integer(order_id), db_unsigned(number)};
+    return db_run(store, "INSERT IGNORE INTO readings (order_id, number) VALUES (?, ?)", parameters, 2, NULL);
+}
+
+enum iw_error texts_places(const struct store *store, int64_t order_id, struct text_place **places,
+                           size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT t.text, o.id, o.name, f.name, o.created_at FROM readings r JOIN order_watermarks w ON "
+               "w.number = r.number JOIN watermark_texts t ON t.id = w.text_id JOIN orders o ON o.id = "
+               "w.order_id JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = "
+               "w.file_position WHERE r.order_id = ? ORDER BY w.order_id DESC, w.file_position, w.copy",
+               parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *places = arena_array(store->context->arena, rows.count + 1, sizeof **places);
+    for (size_t i = 0; i < rows.count; i++)
+        (*places)[i] = (struct text_place){.text = db_text_of(db_at(&rows, i, 0)),
+                                           .order_id = db_integer_of(db_at(&rows, i, 1)),
+                                           .order_name = db_text_of(db_at(&rows, i, 2)),
+                                           .file_name = db_text_of(db_at(&rows, i, 3)),
+                                           .created_at_ms = db_integer_of(db_at(&rows, i, 4))};
+    return IW_OK;
 }

@@ -1,7 +1,8 @@
 /*
  * The tables watermark_texts and order_watermarks.
  *
- * A picture carries a number of 64 random bits.  watermark_texts maps it to a text of an account.
+ * Each marked copy carries its own number of 64 random bits.  order_watermarks maps it to order, file and
+ * text.  The row stays when its order is deleted.
  */
 #ifndef STORE_TEXTS_H
 #define STORE_TEXTS_H
@@ -23,7 +24,7 @@ struct text_entry {
 };
 
 /*
- * Finds the ids of an account's texts, or inserts them with new numbers.  Keeps them byte for byte.  In a
+ * Finds the ids of an account's texts, or inserts them.  Keeps them byte for byte.  In a
  * transaction: sort them by digest, each once.  *new_count gets the number of inserted ones.
  */
 enum iw_error texts_register(const struct store *store, int64_t account_id, struct text_entry *texts,
@@ -39,16 +40,25 @@ struct text_owner {
     const char *account_name;
     const char *text;
     int64_t created_at_ms;
+    int64_t order_id;
+    int64_t file_position;
 };
 
-/* The text of a number, of any account; NOT_FOUND. */
+/* The copy of a number, of any account; NOT_FOUND. */
 enum iw_error texts_owner(const struct store *store, uint64_t number, struct text_owner *owner) IW_MUST_USE;
 
 /* The number in a copy of a file; NOT_FOUND. */
 enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number) IW_MUST_USE;
 
-/* The texts of an embed order, file by file; the array is the arena's. */
+/* The newest numbers of an account, at most so many; the array is the arena's. */
+enum iw_error texts_candidates(const struct store *store, int64_t account_id, unsigned most,
+                               uint64_t **numbers, size_t *count) IW_MUST_USE;
+
+/* An extraction found a number. */
+enum iw_error texts_reading_write(const struct store *store, int64_t order_id, uint64_t number) IW_MUST_USE;
+
+/* A copy that an extraction found, and the order that made it. */
 struct text_place {
     const char *text;
     int64_t order_id;
@@ -57,10 +67,11 @@ struct text_place {
     int64_t created_at_ms; /* of the order */
 };
 
-/* Adds the files of the account's orders that were marked with a text to places and count, newest first. */
-enum iw_error texts_places(const struct store *store, int64_t account_id, const char *text, unsigned most,
-                           struct text_place *places, size_t *count) IW_MUST_USE;
+/* The copies that an extraction found, if their orders still exist; the array is the arena's. */
+enum iw_error texts_places(const struct store *store, int64_t order_id, struct text_place **places,
+                           size_t *count) IW_MUST_USE;
 
+/* The texts of an embed order, file by file; the array is the arena's. */
 enum iw_error texts_list(const struct store *store, int64_t order_id, struct order_text **texts,
                          size_t *count) IW_MUST_USE;
 

@@ -49,9 +49,9 @@ static void files_close(int *const files[], size_t count)
 static void picture_close(struct task *task)
 {
     struct picture_part *picture = &task->picture;
-    files_close((int *const[]){&picture->input_file, &picture->original_file, &picture->result_file,
-                               &picture->thumbnail_file},
-                4);
+    files_close((int *const[]){&picture->input_file, &picture->original_file, &picture->candidates_file,
+                               &picture->result_file, &picture->thumbnail_file},
+                5);
 }
 
 /* Opens an input for reading. */
@@ -64,6 +64,32 @@ static enum iw_error input_open(struct worker *worker, struct task *task, const 
         return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
     }
     return storage_get_match(worker->storage, &task->context, &key, etag, input, facts);
+}
+
+/*
+ * Makes an anonymous file unchangeable before it is read: a process that a picture has taken over
+ * may hold it open, and could change it between digest and copy. Fails while it is mapped writable.
+ */
+static bool file_freeze(int file)
+{
+    return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
+}
+
+/* An anonymous file with the account's newest numbers. */
+static enum iw_error candidates_open(const struct store *store, struct task *task)
+{
+    size_t count;
+    uint64_t *numbers;
+    enum iw_error error =
+        texts_candidates(store, task->job.account_id, WATERMARK_CANDIDATES_MOST, &numbers, &count);
+    if (error != IW_OK || count == 0)
+        return error;
+    size_t size = count * sizeof *numbers;
+    int file = task->picture.candidates_file = memfd_create("candidates", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file >= 0 && write(file, numbers, size) == (ssize_t)size && file_freeze(file))
+        return IW_OK;
+    context_cause(store->context, "the file of candidates: %s", strerror(errno));
+    return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
 static enum iw_error inputs_open(struct worker *worker, struct task *task)
@@ -79,6 +105,8 @@ static enum iw_error inputs_open(struct worker *worker, struct task *task)
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
         error =
             input_open(worker, task, job->original_key, job->original_etag, &picture->original_file, NULL);
+    if (error == IW_OK && job->kind == JOB_EXTRACT)
+        error = candidates_open(&store, task);
     if (error == IW_OK && job->kind == JOB_EMBED)
         error = texts_number(&store, job->order_id, job->position, job->copy, &picture->watermark_number);
     return error;
@@ -153,14 +181,17 @@ static enum iw_error request_send(struct task *task, const struct image_slot *pr
         .version = image_protocol_version,
         .kind = kinds[task->job.kind],
         .flags = (picture->thumbnail_file >= 0 ? (uint32_t)IMAGE_WANTS_THUMBNAIL : 0) |
-                 (picture->original_file >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0),
+                 (picture->original_file >= 0 ? (uint32_t)IMAGE_HAS_ORIGINAL : 0) |
+                 (picture->candidates_file >= 0 ? (uint32_t)IMAGE_HAS_CANDIDATES : 0),
         .strength = (uint32_t)strengths[task->job.strength],
         .ticket = (uint64_t)task->job.id,
         .seed = seed_of(&task->job),
+        .account_id = (uint64_t)task->job.account_id,
         .watermark_number = picture->watermark_number,
     };
     const int files[image_file_count] = {[IMAGE_INPUT] = picture->input_file,
                                          [IMAGE_ORIGINAL] = picture->original_file,
+                                         [IMAGE_CANDIDATES] = picture->candidates_file,
                                          [IMAGE_OUTPUT] = picture->result_file,
                                          [IMAGE_THUMBNAIL] = picture->thumbnail_file};
     return image_client_send(&task->context, &process->client, &request, files);
@@ -175,7 +206,9 @@ static struct outcome *picture_begin(struct worker *worker, struct task *task)
     struct image_slot *process;
     while ((process = image_process_idle(worker, task->job.deaths > 0)) != NULL) {
         if (request_send(task, process) == IW_OK) {
-            files_close((int *const[]){&task->picture.input_file, &task->picture.original_file}, 2);
+            files_close((int *const[]){&task->picture.input_file, &task->picture.original_file,
+                                       &task->picture.candidates_file},
+                        3);
             task_start(task);
             task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
             task->picture.process = process;
@@ -224,15 +257,6 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
         return error;
     }
     return storage_put_commit(writer, context);
-}
-
-/*
- * Makes an anonymous file unchangeable before it is read: a process that a picture has taken over
- * may hold it open, and could change it between digest and copy. Fails while it is mapped writable.
- */
-static bool file_freeze(int file)
-{
-    return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
 }
 
 static enum iw_error result_store(struct worker *worker, struct task *task, const struct image_answer *answer)

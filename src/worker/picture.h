@@ -18,6 +18,7 @@ struct picture_part {
     int input_file;    /* open until the job starts */
     int original_file; /* the same; only for an extraction with its original */
     int64_t input_bytes;
+    int candidates_file; /* the same; the account's numbers, only for an extraction */
     uint64_t watermark_number;
     int result_file; /* anonymous; the image process writes to it */
     int thumbnail_file;

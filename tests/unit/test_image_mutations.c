@@ -133,7 +133,7 @@ static void run_one(const struct codec_bytes *file, enum format format, unsigned
                                           .strength = PROTECT_STANDARD,
                                           .ticket = seed,
                                           .seed = seed};
-    int files[] = {file_of(damaged.data, damaged.size), -1, file_of("", 0), file_of("", 0)};
+    int files[] = {file_of(damaged.data, damaged.size), -1, -1, file_of("", 0), file_of("", 0)};
     arena_reset(context.arena);
     context_clear(&context);
     bool is_sent = image_client_send(&context, &client, &request, files) == IW_OK;

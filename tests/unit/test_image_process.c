@@ -489,9 +489,10 @@ static void test_embed_and_extract(void)
     struct image_client_options options = options_usual();
     struct image_client client = start(&options);
     struct codec_bytes file = make_picture(&marked_spec);
-    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), file_of("", 0)};
+    int files[] = {file_of(file.data, file.size), -1, -1, file_of("", 0), file_of("", 0)};
     struct image_request request = request_of(IMAGE_WATERMARK_EMBED, IMAGE_WANTS_THUMBNAIL);
     request.watermark_number = 0x0123456789abcdefU;
+    request.account_id = 7;
     struct image_answer answer = ask(&client, &request, files);
     CU_ASSERT_EQUAL_FATAL(answer.error, IW_OK);
     CU_ASSERT_EQUAL(answer.format, FORMAT_JPEG);
@@ -503,20 +504,25 @@ static void test_embed_and_extract(void)
     CU_ASSERT_EQUAL(answer.thumbnail_bytes, thumbnail.size);
     CU_ASSERT_PTR_NOT_NULL(memmem(marked.data, marked.size, made_xmp, strlen(made_xmp)));
 
-    int suspect[] = {files[IMAGE_OUTPUT], -1, -1, -1};
+    int suspect[] = {files[IMAGE_OUTPUT], -1, -1, -1, -1};
     request = request_of(IMAGE_WATERMARK_EXTRACT, 0);
+    request.account_id = 8; /* another account has another key */
+    CU_ASSERT_EQUAL(ask(&client, &request, suspect).error, IW_WATERMARK_NOT_FOUND);
+    request.account_id = 7;
     answer = ask(&client, &request, suspect);
     CU_ASSERT_EQUAL(answer.error, IW_OK);
     CU_ASSERT(answer.watermarks.count == 1 && answer.watermarks.numbers[0] == 0x0123456789abcdefU);
 
-    int informed[] = {files[IMAGE_OUTPUT], files[IMAGE_INPUT], -1, -1};
+    int informed[] = {files[IMAGE_OUTPUT], files[IMAGE_INPUT], -1, -1, -1};
     request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_HAS_ORIGINAL);
+    request.account_id = 7;
     answer = ask(&client, &request, informed);
     CU_ASSERT_EQUAL(answer.error, IW_OK);
     CU_ASSERT(answer.watermarks.count == 1 && answer.watermarks.numbers[0] == 0x0123456789abcdefU);
 
-    int unmarked[] = {files[IMAGE_INPUT], -1, -1, files[IMAGE_THUMBNAIL]};
+    int unmarked[] = {files[IMAGE_INPUT], -1, -1, -1, files[IMAGE_THUMBNAIL]};
     request = request_of(IMAGE_WATERMARK_EXTRACT, IMAGE_WANTS_THUMBNAIL);
+    request.account_id = 7;
     answer = ask(&client, &request, unmarked);
     CU_ASSERT_EQUAL(answer.error, IW_WATERMARK_NOT_FOUND);
     CU_ASSERT_EQUAL(answer.watermarks.count, 0);
@@ -545,7 +551,7 @@ static void test_anti_ai(void)
     options.weights_path = weights_path();
     struct image_client client = start(&options);
     struct codec_bytes file = make_picture(&marked_spec);
-    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), file_of("", 0)};
+    int files[] = {file_of(file.data, file.size), -1, -1, file_of("", 0), file_of("", 0)};
     struct image_request request = request_of(IMAGE_ANTI_AI, IMAGE_WANTS_THUMBNAIL);
     request.strength = PROTECT_STANDARD;
     request.seed = 42;
@@ -577,10 +583,10 @@ static void test_probe_and_refusals(void)
     struct codec_bytes file = make_picture(&marked_spec);
     struct codec_bytes larger = make_picture(&larger_spec);
     struct image_request request = request_of(IMAGE_PROBE, 0);
-    int files[] = {file_of(file.data, file.size), -1, -1, -1};
-    int cut[] = {file_of(file.data, file.size / 2), -1, file_of("", 0), -1};
-    int large[] = {file_of(larger.data, larger.size), -1, -1, -1};
-    int empty[] = {file_of("", 0), -1, -1, -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, -1, -1};
+    int cut[] = {file_of(file.data, file.size / 2), -1, -1, file_of("", 0), -1};
+    int large[] = {file_of(larger.data, larger.size), -1, -1, -1, -1};
+    int empty[] = {file_of("", 0), -1, -1, -1, -1};
     CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_OK);
     CU_ASSERT_EQUAL(ask(&client, &request, large).error, IW_IMAGE_TOO_LARGE);
     CU_ASSERT_EQUAL(ask(&client, &request, empty).error, IW_IMAGE_FORMAT_UNSUPPORTED);
@@ -615,8 +621,8 @@ static void test_extraction_estimate(void)
     } cases[] = {{80 << 20, IW_IMAGE_TOO_LARGE}, {160 << 20, IW_WATERMARK_NOT_FOUND}};
     struct made_spec spec = {"PNG", FORMAT_PNG, 1200, 1100, 4, true, .depth_bits = 16};
     struct codec_bytes file = make_picture(&spec);
-    int files[] = {file_of(file.data, file.size), -1, -1, -1};
-    int informed[] = {files[0], files[0], -1, -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, -1, -1};
+    int informed[] = {files[0], files[0], -1, -1, -1};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct image_client_options options = options_usual();
         options.memory_bytes = cases[i].memory_bytes;
@@ -638,7 +644,7 @@ static void test_serves_its_share(void)
     options.images_max = 2;
     struct image_client client = start(&options);
     struct codec_bytes file = make_picture(&marked_spec);
-    int files[] = {file_of(file.data, file.size), -1, -1, -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, -1, -1};
     struct image_request request = request_of(IMAGE_PROBE, 0);
     struct image_answer answer = ask(&client, &request, files);
     CU_ASSERT_EQUAL(answer.is_last, 0);
@@ -668,8 +674,8 @@ static void test_grown_process_ends(void)
     struct codec_bytes plain = make_picture(&spec);
     spec.text_bytes = large_metadata_bytes;
     struct codec_bytes large = make_picture(&spec);
-    int plain_files[] = {file_of(plain.data, plain.size), -1, file_of("", 0), -1};
-    int large_files[] = {file_of(large.data, large.size), -1, file_of("", 0), -1};
+    int plain_files[] = {file_of(plain.data, plain.size), -1, -1, file_of("", 0), -1};
+    int large_files[] = {file_of(large.data, large.size), -1, -1, file_of("", 0), -1};
     struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
     struct image_answer answer;
     for (int i = 0; i < 8; i++) {
@@ -729,7 +735,7 @@ static void test_exit_without_memory(void)
     xmp[large_metadata_bytes] = '\0';
     struct made_spec spec = {"PNG", FORMAT_PNG, 300, 300, 3, true, .xmp = xmp, .depth_bits = 8};
     struct codec_bytes file = make_picture(&spec);
-    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, file_of("", 0), -1};
     struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
     struct image_answer answer;
     room_leave(client.pid, large_metadata_bytes / 4 * 7);
@@ -751,7 +757,7 @@ static void test_hangs_and_deaths(void)
     struct image_client_options options = options_usual();
     struct image_client client = start(&options);
     struct codec_bytes file = make_picture(&marked_spec);
-    int files[] = {file_of(file.data, file.size), -1, -1, -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, -1, -1};
     struct image_request request = request_of(IMAGE_PROBE, 0);
     struct image_answer answer;
     kill(client.pid, SIGSTOP);
@@ -977,7 +983,7 @@ static int mark_in(bool is_unsealed_allowed, unsigned missing)
     struct image_client client;
     struct image_answer answer;
     struct codec_bytes file = make_picture(&marked_spec);
-    int files[] = {file_of(file.data, file.size), -1, file_of("", 0), -1};
+    int files[] = {file_of(file.data, file.size), -1, -1, file_of("", 0), -1};
     struct image_request request = request_of(IMAGE_WATERMARK_EMBED, 0);
     options.is_unsealed_allowed = is_unsealed_allowed;
     fresh();

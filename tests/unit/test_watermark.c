@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/watermark/bend.h"
+#include "engine/watermark/candidates.h"
 #include "engine/watermark/fold.h"
 #include "engine/watermark/jpegsim.h"
 #include "engine/watermark/keystream.h"
@@ -151,6 +152,41 @@ static void code_words_differ_in_many_places(void)
             different += first[i] != second[i];
         CU_ASSERT(different >= 64);
     }
+    polar_free(polar);
+}
+
+/* The best candidate is found by its word's sum, from the first to the last place of the list. */
+static void candidates_are_compared(void)
+{
+    enum { count = 300 };
+    uint64_t seed = 77, list[count], number = 0;
+    int8_t word[polar_length];
+    float ratios[polar_length];
+    const uint64_t mask = random_number(&seed);
+    const struct watermark_candidates numbers = {count, list};
+    struct polar *polar = polar_new();
+    struct workspace workspace;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(polar);
+    workspace_init(&workspace);
+    for (unsigned i = 0; i < count; i++)
+        list[i] = random_number(&seed);
+    struct candidates *candidates = candidates_new(&numbers, polar, &workspace);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(candidates);
+    /* sqrt(2 ln(300 * 256 * 10^9)) */
+    CU_ASSERT_DOUBLE_EQUAL(candidates_correlation_least(candidates), 7.997, 0.001);
+    for (unsigned right = 0; right < count; right += 23) {
+        double sum = 0;
+
+        polar_encode(polar, list[right] ^ mask, word);
+        for (unsigned i = 0; i < polar_length; i++) {
+            ratios[i] = (float)(0.3 * word[i] + random_gauss(&seed));
+            sum += (double)(ratios[i] * (float)word[i]);
+        }
+        CU_ASSERT_DOUBLE_EQUAL((double)candidates_best(candidates, mask, ratios, &number), sum, 0.01);
+        CU_ASSERT_EQUAL(number, list[right]);
+    }
+    workspace_fini(&workspace);
     polar_free(polar);
 }
 
@@ -604,6 +640,41 @@ static void strangers_read_nothing(void)
     }
 }
 
+static void noise_add(const struct image *image, double deviation, struct image *noisy)
+{
+    uint64_t seed = 9;
+
+    for (size_t i = 0; i < image->height_px * image->stride_bytes; i++) {
+        double value = ((uint8_t *)image->pixels)[i] + deviation * random_gauss(&seed);
+
+        ((uint8_t *)noisy->pixels)[i] = (uint8_t)fmin(fmax(value, 0), 255);
+    }
+}
+
+/* A mark that is too weak for the blind reader is read when its number is a candidate, and only then. */
+static void weak_marks_need_candidates(void)
+{
+    uint64_t list[] = {5, 6, 0xfedcba9876543210U, 8};
+    const struct watermark_candidates all = {4, list}, others = {2, list};
+    struct image image = texture_make(320, 300, 3, 8, 61);
+    struct image noisy = image_copy(&image);
+    struct watermark_numbers found;
+    double deviation = 10;
+
+    embed_or_fail(&image, test_key, list[2]);
+    do {
+        deviation += 4;
+        noise_add(&image, deviation, &noisy);
+    } while (deviation < 200 && watermark_extract(&noisy, NULL, test_key, NULL, &found, NULL) == IW_OK);
+    CU_ASSERT_EQUAL(watermark_extract(&noisy, NULL, test_key, &others, &found, NULL), IW_WATERMARK_NOT_FOUND);
+    CU_ASSERT_EQUAL(watermark_extract(&noisy, NULL, other_key, &all, &found, NULL), IW_WATERMARK_NOT_FOUND);
+    CU_ASSERT_EQUAL_FATAL(watermark_extract(&noisy, NULL, test_key, &all, &found, NULL), IW_OK);
+    CU_ASSERT(found.count == 1 && found.numbers[0] == list[2]);
+    CU_ASSERT(found.correlations[0] > 7 && found.correlations[0] < 20);
+    free(noisy.pixels);
+    free(image.pixels);
+}
+
 /* The second mark replaces the first at the cost of one mark. */
 static void the_second_mark_is_read(void)
 {
@@ -915,6 +986,7 @@ int main(void)
         {"every key draws a pattern", every_key_draws_a_pattern},
         {"the code reads at given noise", code_reads_at_given_noise},
         {"code words differ in many places", code_words_differ_in_many_places},
+        {"candidates are compared", candidates_are_compared},
         {"the spectrum is right anywhere", spectrum_is_right_anywhere},
         {"blur is the mean around", blur_is_the_mean_around},
         {"JPEG is simulated", jpeg_is_simulated},
@@ -933,6 +1005,7 @@ int main(void)
         {"pieces are read", pieces_are_read},
         {"stretched pictures are read", stretched_pictures_are_read},
         {"strangers read nothing", strangers_read_nothing},
+        {"weak marks need candidates", weak_marks_need_candidates},
         {"the second mark is read", the_second_mark_is_read},
         {"drawings are read in colour only", drawings_are_read_in_color_only},
         {"the second mark of a drawing is read", the_second_mark_of_a_drawing_is_read},
