@@ -195,21 +195,6 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     return error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? error : context_fail(ctl->context, error, NULL);
 }
 
-/* Try the accounts in turn until a mark of one is found. */
-static enum iw_error extract(struct ctl *ctl, struct extraction *work)
-{
-    int64_t told_ms = clock_monotonic_ms();
-    enum iw_error error = IW_WATERMARK_NOT_FOUND;
-    for (size_t i = 0; error == IW_WATERMARK_NOT_FOUND && i < work->account_count; i++) {
-        if (clock_monotonic_ms() - told_ms >= progress_ms) {
-            told_ms = clock_monotonic_ms();
-            fprintf(stderr, "imgwardctl: %zu of %zu accounts tried\n", i, work->account_count);
-        }
-        error = account_extract(ctl, work, work->account_ids[i]);
-    }
-    return error;
-}
-
 static void report_print(const struct watermark_report *report)
 {
     fprintf(stderr, "correlation %.1f attempts %u rotation %.2f scale %.4f aspect %.4f%s%s\n",
@@ -225,16 +210,17 @@ static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t
     fprintf(stderr, "number %016" PRIx64 ": ", number);
     if (error == IW_OK)
         fprintf(stderr,
-                "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", text since %s: %s\n",
+                "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", since %s, text: %s\n",
                 owner.account_id, owner.account_name, owner.order_id, owner.file_position,
                 ctl_time(ctl, owner.created_at_ms), owner.text);
     else if (error == IW_NOT_FOUND)
-        fprintf(stderr, "no order embedded it; another service or database made this mark\n");
+        fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
     else
         fprintf(stderr, "its account is unknown, because the database was not asked\n");
 }
 
-static enum ctl_exit numbers_print(struct ctl *ctl, const struct extraction *work)
+/* Print what the key of one account has read. */
+static void numbers_print(struct ctl *ctl, const struct extraction *work)
 {
     bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
     if (is_verbose)
@@ -244,12 +230,31 @@ static enum ctl_exit numbers_print(struct ctl *ctl, const struct extraction *wor
         if (is_verbose)
             owner_print(ctl, work, work->numbers.numbers[i]);
     }
-    return work->numbers.count > 0 ? CTL_DONE : CTL_NEGATIVE;
+}
+
+/* Try all accounts in turn: a collage may hold marks of several. */
+static enum iw_error extract(struct ctl *ctl, struct extraction *work, unsigned *found)
+{
+    int64_t told_ms = clock_monotonic_ms();
+    enum iw_error error = IW_OK;
+    for (size_t i = 0; error == IW_OK && i < work->account_count; i++) {
+        if (clock_monotonic_ms() - told_ms >= progress_ms) {
+            told_ms = clock_monotonic_ms();
+            fprintf(stderr, "imgwardctl: %zu of %zu accounts tried\n", i, work->account_count);
+        }
+        error = account_extract(ctl, work, work->account_ids[i]);
+        if (error == IW_OK)
+            numbers_print(ctl, work);
+        *found += error == IW_OK ? work->numbers.count : 0;
+        error = error == IW_WATERMARK_NOT_FOUND ? IW_OK : error;
+    }
+    return error;
 }
 
 static enum ctl_exit extract_run(struct ctl *ctl)
 {
     struct extraction work = {.store = NULL};
+    unsigned found = 0;
     int64_t account_id;
     if (!account_read(ctl, &account_id) || !key_read(ctl, work.key))
         return CTL_FAILED;
@@ -258,9 +263,8 @@ static enum ctl_exit extract_run(struct ctl *ctl)
     if (error == IW_OK)
         error = accounts_choose(ctl, &work, account_id);
     if (error == IW_OK)
-        error = extract(ctl, &work);
-    enum ctl_exit code = error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? numbers_print(ctl, &work)
-                                                                           : ctl_failed(ctl);
+        error = extract(ctl, &work, &found);
+    enum ctl_exit code = error != IW_OK ? ctl_failed(ctl) : found > 0 ? CTL_DONE : CTL_NEGATIVE;
     crypto_wipe(work.key, sizeof work.key);
     codec_picture_free(&work.suspect);
     codec_picture_free(&work.original);

@@ -52,13 +52,27 @@ def verbose(stack, tmp_path, data, *words):
     return ctl(stack, "image", "extract", "--verbose", *words, str(file))
 
 
-def test_of_two_accounts_marks_the_newer_one_is_read(client, stranger, stack, marked, tmp_path):
+def test_of_two_accounts_marks_each_reads_its_own(client, stranger, stack, marked, tmp_path):
     [(_, twice)] = results(stranger, embedded(stranger, [("photo.jpg", marked, ["of the stranger"])])["orderId"])
-    assert extract(client, twice)["status"] == "undetected"
+    assert extract(client, twice)["watermarkText"] == TEXT
     assert extract(stranger, twice)["watermarkText"] == "of the stranger"
     told = verbose(stack, tmp_path, twice)
     assert told.returncode == 0, told
-    assert f": account {stranger.account} (" in told.stderr and "text: of the stranger\n" in told.stderr, told.stderr
+    for account, text in ((client.account, TEXT), (stranger.account, "of the stranger")):
+        assert f": account {account} (" in told.stderr and f"text: {text}\n" in told.stderr, told.stderr
+    told = verbose(stack, tmp_path, twice, "--account", str(stranger.account))
+    assert len(told.stdout.split()) == 1 and "text: of the stranger\n" in told.stderr, told
+
+
+def test_each_copy_has_its_own_number(client, stack, photo):
+    """Copies with one text have different numbers, so no average of them has the mark of one."""
+    order = embedded(client, [("a.jpg", photo, [TEXT, TEXT]), ("b.jpg", photo, [TEXT])])
+    rows = stack.sql(f"SELECT number, text_id FROM order_watermarks WHERE order_id = {order['orderId']}")
+    assert len({number for number, _ in rows}) == 3 and len({text for _, text in rows}) == 1
+    last = results(client, order["orderId"])[2][1]
+    assert extract(client, last)["foundIn"] == {
+        "watermark": TEXT, "orderId": order["orderId"], "orderName": order["orderName"], "fileName": "b.jpg",
+        "createdAt": order["createdAt"], "isSamePicture": None, "others": []}
 
 
 def collage(*copies):

@@ -64,19 +64,21 @@ def test_a_found_mark_names_its_order_and_file(client, marked):
                                "createdAt": marked["createdAt"], "isSamePicture": None, "others": []}
 
 
-def test_a_text_of_several_files_names_each_of_them(client, marked):
-    read = extract(client, results(client, marked["orderId"])[1][1])
-    assert read["watermarkText"] == "for all" and read["foundIn"]["fileName"] == "boat.jpg"
-    assert [place["fileName"] for place in read["foundIn"]["others"]] == ["beach.jpg"]
+def test_of_a_text_of_several_files_the_copy_is_named(client, marked):
+    for copy, name in ((1, "beach.jpg"), (2, "boat.jpg")):
+        read = extract(client, results(client, marked["orderId"])[copy][1])
+        assert read["watermarkText"] == "for all" and read["foundIn"]["fileName"] == name
+        assert read["foundIn"]["others"] == []
 
 
-def test_each_text_of_a_collage_has_its_place(client, stack, marked):
-    """The texts of a collage are one a line."""
+def test_each_copy_of_a_collage_has_its_place(client, stack, marked):
+    """An extraction that found all copies of the order."""
     read = extract(client, results(client, marked["orderId"])[0][1])["orderId"]
-    stack.sql(f"UPDATE orders SET watermark_text = 'for Ada\\nunknown\\nfor all' WHERE id = {read}")
+    stack.sql(f"INSERT IGNORE INTO readings (order_id, number) SELECT {read}, number FROM order_watermarks "
+              f"WHERE order_id = {marked['orderId']}")
     found = client.get(f"{ORDERS}/{read}").data["foundIn"]
     assert [(place["watermark"], place["fileName"]) for place in [found, *found["others"]]] == [
-        ("for Ada", "beach.jpg"), ("for all", "boat.jpg"), ("for all", "beach.jpg")]
+        ("for Ada", "beach.jpg"), ("for all", "beach.jpg"), ("for all", "boat.jpg")]
 
 
 def test_without_a_mark_of_the_account_nothing_is_named(client, stranger, marked):
