@@ -98,6 +98,7 @@ struct watermark_candidates {
 enum iw_error watermark_extract(const struct image *image, const struct image *original,
                                 const uint8_t key[WATERMARK_KEY_BYTES],
                                 const struct watermark_candidates *candidates,
-                                struct watermark_numbers *numbers, struct watermark_report *report) IW_MUST_USE;
+                                struct watermark_numbers *numbers,
+                                struct watermark_report *report) IW_MUST_USE;
 
 #endif

@@ -40,8 +40,8 @@ enum { crypto_key_id_size = 17 };
 void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size]);
 
 /*
- * Derives the key of an id: HKDF-Expand with SHA-256 (RFC 5869, 2.3), one block. info is the purpose and the id
- * in eight bytes, big-endian. The key is uniformly random, so HKDF-Extract is not needed (RFC 5869, 3.3).
+ * Derives the key of an id: HKDF-Expand with SHA-256 (RFC 5869, 2.3), one block. info is the purpose and the
+ * id in eight bytes, big-endian. The key is uniformly random, so HKDF-Extract is not needed (RFC 5869, 3.3).
  */
 void crypto_key_derive(const uint8_t key[sha256_bytes], const char *purpose, uint64_t id,
                        uint8_t derived[sha256_bytes]);

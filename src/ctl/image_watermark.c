@@ -69,7 +69,8 @@ static bool account_read(const struct ctl *ctl, int64_t *id)
     *id = strtoll(given, &end, 10);
     if (end != given && *end == '\0' && *id > 0)
         return true;
-    fprintf(stderr, "imgwardctl: --account %s: it must be the number of an account (imgwardctl account list).\n",
+    fprintf(stderr,
+            "imgwardctl: --account %s: it must be the number of an account (imgwardctl account list).\n",
             given);
     return false;
 }
@@ -192,7 +193,8 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     enum iw_error error = watermark_extract(&work->suspect.image, work->original_image, key, &candidates,
                                             &work->numbers, &work->report);
     crypto_wipe(key, sizeof key);
-    return error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? error : context_fail(ctl->context, error, NULL);
+    return error == IW_OK || error == IW_WATERMARK_NOT_FOUND ? error
+                                                             : context_fail(ctl->context, error, NULL);
 }
 
 static void report_print(const struct watermark_report *report)
@@ -209,8 +211,7 @@ static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t
     enum iw_error error = work->store == NULL ? IW_CONFIG_INVALID : texts_owner(work->store, number, &owner);
     fprintf(stderr, "number %016" PRIx64 ": ", number);
     if (error == IW_OK)
-        fprintf(stderr,
-                "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", since %s, text: %s\n",
+        fprintf(stderr, "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", since %s, text: %s\n",
                 owner.account_id, owner.account_name, owner.order_id, owner.file_position,
                 ctl_time(ctl, owner.created_at_ms), owner.text);
     else if (error == IW_NOT_FOUND)

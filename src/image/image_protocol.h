@@ -44,11 +44,12 @@ enum image_kind {
 
 /* Descriptors of a request, in this order; kind and flags select them. */
 enum image_file {
-    IMAGE_INPUT = 0, /* read only, a regular file; required */
-    IMAGE_ORIGINAL,  /* read only, a regular file; with IMAGE_HAS_ORIGINAL (extract only) */
-    IMAGE_CANDIDATES, /* read only: numbers of 64 bits in native order; with IMAGE_HAS_CANDIDATES (extract only) */
-    IMAGE_OUTPUT,    /* writable; for the anti-AI and embed kinds */
-    IMAGE_THUMBNAIL, /* writable; with IMAGE_WANTS_THUMBNAIL */
+    IMAGE_INPUT = 0,  /* read only, a regular file; required */
+    IMAGE_ORIGINAL,   /* read only, a regular file; with IMAGE_HAS_ORIGINAL (extract only) */
+    IMAGE_CANDIDATES, /* read only: numbers of 64 bits in native order; with IMAGE_HAS_CANDIDATES (extract
+                         only) */
+    IMAGE_OUTPUT,     /* writable; for the anti-AI and embed kinds */
+    IMAGE_THUMBNAIL,  /* writable; with IMAGE_WANTS_THUMBNAIL */
     image_file_count
 };
 

@@ -90,12 +90,12 @@ enum iw_error texts_owner(const struct store *store, uint64_t number, struct tex
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT a.id, a.name, t.text, t.created_at, w.order_id, w.file_position FROM order_watermarks w "
-               "JOIN watermark_texts t ON t.id = w.text_id JOIN accounts a ON a.id = w.account_id WHERE "
-               "w.number = ?",
-               parameters, 1, &rows);
+    enum iw_error error = db_run(
+        store,
+        "SELECT a.id, a.name, t.text, t.created_at, w.order_id, w.file_position FROM order_watermarks w "
+        "JOIN watermark_texts t ON t.id = w.text_id JOIN accounts a ON a.id = w.account_id WHERE "
+        "w.number = ?",
+        parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -114,10 +114,9 @@ enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t 
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id), db_integer(file_position), db_integer(copy)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
-               parameters, 3, &rows);
+    enum iw_error error = db_run(
+        store, "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
+        parameters, 3, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)

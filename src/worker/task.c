@@ -12,12 +12,15 @@ void task_pool_make(struct task_pool *pool, enum job_class class, unsigned count
     if (pool->tasks == NULL)
         abort();
     for (unsigned i = 0; i < count; i++)
-        pool->tasks[i] = (struct task){
-            .class = class,
-            .arena = arena_new(0),
-            .picture = {.input_file = -1, .original_file = -1, .candidates_file = -1, .result_file = -1, .thumbnail_file = -1},
-            .archive = {.child_pipe = -1},
-            .transfer = {.source_file = -1}};
+        pool->tasks[i] = (struct task){.class = class,
+                                       .arena = arena_new(0),
+                                       .picture = {.input_file = -1,
+                                                   .original_file = -1,
+                                                   .candidates_file = -1,
+                                                   .result_file = -1,
+                                                   .thumbnail_file = -1},
+                                       .archive = {.child_pipe = -1},
+                                       .transfer = {.source_file = -1}};
 }
 
 void task_pool_free(struct task_pool *pool)

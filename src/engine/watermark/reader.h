@@ -33,7 +33,7 @@ struct reader {
     struct lattice *lattice;
     struct soft_reader *soft;
     struct candidates *candidates; /* NULL: none */
-    struct soft_field *luma; /* reader_classes of them */
+    struct soft_field *luma;       /* reader_classes of them */
     struct soft_field *blue;
     struct fold_basis *basis;
     struct pose pose;   /* of the attempt made last */

@@ -638,12 +638,12 @@ static enum iw_error original_extract(struct reading *reading, const struct imag
     return error == IW_WATERMARK_NOT_FOUND && numbers->count > 0 ? IW_OK : error;
 }
 
-static enum iw_error candidates_prepare(struct reading *reading, const struct watermark_candidates *candidates)
+static enum iw_error candidates_prepare(struct reading *reading,
+                                        const struct watermark_candidates *candidates)
 {
     if (candidates == NULL || candidates->count == 0)
         return IW_OK;
-    reading->reader.candidates =
-        candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
+    reading->reader.candidates = candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
     reading->under.candidates = reading->reader.candidates;
     return reading->reader.candidates == NULL ? IW_NO_MEMORY : IW_OK;
 }
