@@ -16,11 +16,6 @@
 static const size_t arena_max = (size_t)512 << 20;
 
 enum {
-    /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
-    orders_max = 4096,
-    names_max = 8192, /* of files; an order has at most 200 */
-    /* A segment that is built again has all its orders, with those that were committed late. */
-    rebuilt_max = 2 * orders_max,
     /*
      * An open segment doubles, within these bounds: each order is read about three times, and a list reads
      * few names outside of segments.
@@ -50,7 +45,8 @@ struct lookup {
     struct piece *pieces; /* oldest first */
     size_t count;
     bool is_damaged;
-    int64_t tail_count;    /* matches after the last segment */
+    int64_t total;         /* matches */
+    int64_t tail_count;    /* of them after the last segment */
     struct query_ids tail; /* theirs, newest first; unless lists read them by an index */
     int64_t named_id;      /* the order whose names are read */
 };
@@ -156,26 +152,22 @@ static enum iw_error lookup_begin(struct lookup *lookup, struct domain *domain,
         return context_validated(domain->context);
     }
     enum iw_error error = pieces_read(lookup, &all);
-    if (error != IW_OK)
-        return error;
-    for (size_t i = 0; i < lookup->count; i++)
-        if (lookup->pieces[i].part.facts != NULL)
-            lookup->pieces[i].match_count = (int64_t)search_part_match(&lookup->pieces[i].part, query, NULL);
-    return tail_read(lookup);
+    if (error == IW_OK)
+        error = tail_read(lookup);
+    lookup->total = lookup->tail_count;
+    for (size_t i = 0; error == IW_OK && i < lookup->count; i++) {
+        struct piece *piece = &lookup->pieces[i];
+        if (piece->part.facts != NULL)
+            piece->match_count = (int64_t)search_part_match(&piece->part, query, NULL);
+        lookup->total += piece->match_count;
+    }
+    return error;
 }
 
 static void lookup_end(struct lookup *lookup)
 {
     arena_free(lookup->arena);
     arena_free(lookup->scratch);
-}
-
-static int64_t lookup_total(const struct lookup *lookup)
-{
-    int64_t total = lookup->tail_count;
-    for (size_t i = 0; i < lookup->count; i++)
-        total += lookup->pieces[i].match_count;
-    return total;
 }
 
 /* ---- ids of matches ---- */
@@ -256,8 +248,8 @@ enum iw_error order_search_page(struct domain *domain, const struct order_filter
     struct lookup lookup;
     struct found found = {.skip = offset, .most = (size_t)limit};
     enum iw_error error = lookup_begin(&lookup, domain, filter);
-    *page = (struct order_page){.total = error == IW_OK ? lookup_total(&lookup) : 0};
-    bool is_there = error == IW_OK && offset < page->total;
+    bool is_there = error == IW_OK && offset < lookup.total;
+    *page = (struct order_page){.total = lookup.total};
     if (is_there && is_by_index(&lookup))
         error = page_by_index(&lookup, limit, offset, page);
     else if (is_there)
@@ -276,10 +268,9 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
     if (filter->keyword == NULL)
         return orders_stream(&domain->store, filter, take, user);
     enum iw_error error = lookup_begin(&lookup, domain, filter);
-    if (error == IW_OK) {
-        found.most = (size_t)lookup_total(&lookup);
+    found.most = (size_t)lookup.total;
+    if (error == IW_OK)
         error = ids_collect(&lookup, lookup.arena, &found);
-    }
     if (error == IW_OK)
         error = orders_stream_ids(&domain->store, filter->account_id, &found.ids, take, user);
     lookup_end(&lookup);
@@ -287,14 +278,6 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
 }
 
 /* ---- building the index ---- */
-
-/* Locks a segment that is due.  Its range stays. */
-static enum iw_error segment_due(const struct store *store, int64_t account_id, int64_t first_id,
-                                 struct segment *segment)
-{
-    enum iw_error error = segments_lock(store, account_id, first_id, segment);
-    return error == IW_OK && segment->first_id != first_id ? IW_NOT_FOUND : error;
-}
 
 /* Locks the newest segment if it is open, else begins one.  NOT_FOUND: there are too few new orders. */
 static enum iw_error segment_grown(const struct store *store, int64_t account_id, int64_t horizon_id,
@@ -313,23 +296,23 @@ static enum iw_error segment_grown(const struct store *store, int64_t account_id
     return error == IW_OK && !has_new ? IW_NOT_FOUND : error;
 }
 
-/* Builds the segment that is due and begins at first_id; with a horizon the account's newest one. */
+/* Builds the segment that begins at first_id and is due, or with first_id -1 the newest of the account. */
 static enum iw_error segment_build(struct domain *domain, int64_t account_id, int64_t first_id,
                                    int64_t horizon_id, bool *is_changed)
 {
     enum iw_error error;
     const struct store *store = &domain->store;
-    bool is_due = horizon_id == 0;
+    bool is_due = first_id >= 0;
     for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
         struct segment segment = {.first_id = 0};
         struct search_build build = {.arena = arena_new(arena_max)};
-        error = is_due ? segment_due(store, account_id, first_id, &segment)
+        error = is_due ? segments_lock(store, account_id, first_id, &segment)
                        : segment_grown(store, account_id, horizon_id, &segment);
-        const struct segments_bounds bounds = {.last_id = is_due ? segment.last_id : horizon_id,
-                                               .orders = is_due ? rebuilt_max : orders_max,
-                                               .names = is_due ? INT64_MAX : names_max};
+        if (error == IW_OK && is_due && segment.first_id != first_id)
+            error = IW_NOT_FOUND;
         if (error == IW_OK)
-            error = segments_gather(store, account_id, &segment, &bounds, &build);
+            error =
+                segments_gather(store, account_id, &segment, is_due ? segment.last_id : horizon_id, &build);
         if (error == IW_OK)
             error = segments_write(store, account_id, &segment, &build, is_due ? renewed_s : again_s);
         arena_free(build.arena);
@@ -349,11 +332,11 @@ enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool 
     *is_changed = false;
     enum iw_error error = segments_due(&domain->store, &account_id, &first_id);
     if (error == IW_OK)
-        error = segment_build(domain, account_id, first_id, 0, is_changed);
+        error = segment_build(domain, account_id, first_id, horizon_id, is_changed);
     if ((error == IW_OK && !*is_changed) || error == IW_NOT_FOUND)
         error = segments_grown(&domain->store, horizon_id, grown_min, after_id, &grown);
     for (unsigned i = 0; error == IW_OK && !*is_changed && i < grown.count; i++) {
-        error = segment_build(domain, grown.items[i], 0, horizon_id, is_changed);
+        error = segment_build(domain, grown.items[i], -1, horizon_id, is_changed);
         /* The account may have more orders; after an error the others come first. */
         if (error != IW_OK || *is_changed)
             *after_id = error == IW_OK ? grown.items[i] - 1 : grown.items[i];

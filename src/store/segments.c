@@ -3,7 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { id_bytes = 8, fact_status_bits = 0x07, fact_type_bits = 0x18, fact_channel_bits = 0x20 };
+enum {
+    id_bytes = 8,
+    fact_status_bits = 0x07,
+    fact_type_bits = 0x18,
+    fact_channel_bits = 0x20,
+    /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
+    orders_max = 4096,
+    names_max = 8192, /* of files; an order has at most 200 */
+    /* A segment that does not grow has all its orders, with those that were committed late. */
+    late_max = 2 * orders_max
+};
 
 _Static_assert((int)ORDER_STATUS_COUNT <= 7 && (int)ORDER_TYPE_COUNT <= 4 && (int)ORDER_CHANNEL_COUNT <= 2,
                "a fact is one byte, and search_gone is none");
@@ -55,10 +65,13 @@ static bool index_row(void *user, const struct db_value *values, unsigned column
     return true;
 }
 
+/* The join reads the ids of one segment: a column of all would cost the server as much as the rest. */
 #define SEGMENT_ROWS                                                                                         \
-    "SELECT first_id, last_id, order_count, is_open, NULL AS bucket, IF(?, facts, NULL) AS data, "           \
-    "IF(? BETWEEN first_id AND last_id, ids, NULL) AS ids FROM order_segments WHERE account_id = ? AND "     \
-    "first_id BETWEEN ? AND ?"
+    "SELECT s.first_id, s.last_id, s.order_count, s.is_open, NULL AS bucket, IF(?, s.facts, NULL) AS data, " \
+    "i.ids FROM order_segments s LEFT JOIN order_segments i ON i.account_id = s.account_id AND i.first_id "  \
+    "= "                                                                                                     \
+    "s.first_id AND ? BETWEEN s.first_id AND s.last_id WHERE s.account_id = ? AND s.first_id BETWEEN ? AND " \
+    "?"
 #define WORD_ROWS                                                                                            \
     " UNION ALL SELECT first_id, 0, 0, 0, bucket, postings, NULL FROM order_words FORCE INDEX (PRIMARY) "    \
     "WHERE account_id = ? AND first_id BETWEEN ? AND ? AND bucket IN "
@@ -216,10 +229,10 @@ enum iw_error segments_lock(const struct store *store, int64_t account_id, int64
 /* Orders and names of files while they are read. */
 struct gathering {
     struct search_build *build;
-    const struct segments_bounds *bounds;
     int64_t names;
     int64_t last_id; /* of the last order that was added */
-    bool is_cut;
+    bool is_growing;
+    bool is_cut; /* the next order has too many files */
 };
 
 static bool order_row(void *user, const struct db_value *values, unsigned columns)
@@ -233,7 +246,7 @@ static bool order_row(void *user, const struct db_value *values, unsigned column
         !order_status_read(db_text_of(&values[3]), &status))
         abort(); /* The schema has other words than the program: they are of different versions. */
     gathering->names += db_integer_of(&values[5]);
-    gathering->is_cut |= gathering->names > gathering->bounds->names && gathering->last_id > 0;
+    gathering->is_cut |= gathering->is_growing && gathering->names > names_max && gathering->last_id > 0;
     if (gathering->is_cut)
         return true;
     gathering->last_id = db_integer_of(&values[0]);
@@ -252,13 +265,13 @@ static bool name_row(void *user, const struct db_value *values, unsigned columns
 }
 
 enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
-                              const struct segments_bounds *bounds, struct search_build *build)
+                              int64_t up_to_id, struct search_build *build)
 {
-    bool is_growing = bounds->last_id > segment->last_id;
+    bool is_growing = up_to_id > segment->last_id;
     int64_t count = 0;
-    struct gathering gathering = {.build = build, .bounds = bounds};
-    struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id),
-                                db_integer(bounds->last_id), db_integer(bounds->orders)};
+    struct gathering gathering = {.build = build, .is_growing = is_growing};
+    struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id), db_integer(up_to_id),
+                                db_integer(is_growing ? orders_max : late_max)};
     enum iw_error error = db_each(
         store,
         "SELECT id, type, channel, status, name, file_count + include_original FROM orders FORCE INDEX "
@@ -273,7 +286,7 @@ enum iw_error segments_gather(const struct store *store, int64_t account_id, str
     segment->order_count = (int64_t)build->facts.length;
     if (is_growing) {
         segment->last_id = gathering.last_id;
-        segment->is_open = !gathering.is_cut && segment->order_count < bounds->orders;
+        segment->is_open = !gathering.is_cut && segment->order_count < orders_max;
     }
     values[2] = db_integer(segment->last_id);
     error = query_number(store,

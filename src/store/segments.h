@@ -82,21 +82,13 @@ enum iw_error segments_due(const struct store *store, int64_t *account_id, int64
 enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
                             struct segment *segment) IW_MUST_USE;
 
-/* The orders to read for a segment. */
-struct segments_bounds {
-    int64_t last_id; /* above the segment's: it grows */
-    int64_t orders;
-    int64_t
-        names; /* of files, originals included; a segment that grows ends before the order that has more */
-};
-
 /*
- * In a transaction: reads the orders of a segment from first_id on, locks them, and sets the rest of the
- * segment.  NOT_FOUND: there are none after the segment, or another transaction has locked one.  It does not
- * wait for them, because the worker's heartbeats must be on time.
+ * In a transaction: reads the orders of a segment, locks them, and sets order_count.  A segment with last_id
+ * below up_to_id grows: last_id and is_open are set, too.  NOT_FOUND: there are no new orders, or another
+ * transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on time.
  */
 enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
-                              const struct segments_bounds *bounds, struct search_build *build) IW_MUST_USE;
+                              int64_t up_to_id, struct search_build *build) IW_MUST_USE;
 
 /* Replaces a segment and its rows, due again after due_s; deletes one without orders. */
 enum iw_error segments_write(const struct store *store, int64_t account_id, const struct segment *segment,
