@@ -8,15 +8,6 @@
 #include "codec/codec_keep.h"
 #include "codec/exif.h"
 
-enum {
-    marker_app0 = 0xE0,
-    marker_app1 = 0xE1,
-    marker_app2 = 0xE2,
-    marker_app10 = 0xEA,
-    marker_app11 = 0xEB,
-    marker_app15 = 0xEF
-};
-
 /* ---- one piece ---- */
 
 /* JFIF 1.02: version, unit, densities, then the sides of an RGB thumbnail and its pixels. */
@@ -33,9 +24,7 @@ static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 static void exif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
     struct exif exif;
-    size_t head = meta_is_exif_head(chunk->data, chunk->size) ? meta_exif_head_bytes : 0;
-    bool is_open = exif_open(&exif, chunk->data + head, chunk->size - head);
-    if (is_open)
+    if (exif_open(&exif, chunk->data, chunk->size))
         preview_clean(keep, &exif, true);
     else if (jpeg_streams_blank(chunk->data, chunk->size))
         keep->left_out |= KEEP_LEFT_PREVIEW;
@@ -56,9 +45,8 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     unsigned char *data = raw_profile(arena, chunk, &size);
     bool is_changed = false;
     struct exif exif;
-    size_t head = data != NULL && meta_is_exif_head(data, size) ? meta_exif_head_bytes : 0;
     unsigned before = keep->left_out;
-    if (data != NULL && exif_open(&exif, data + head, size - head)) {
+    if (data != NULL && exif_open(&exif, data, size)) {
         keep->left_out = 0;
         preview_clean(keep, &exif, false);
         is_changed = keep->left_out != 0;
@@ -83,17 +71,17 @@ static const struct clean_rule {
     void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL: the piece is dropped */
     unsigned left_out;
 } rules[] = {
-    {FORMAT_JPEG, marker_app0, "JFIF", 5, jfif_clean, 0},
-    {FORMAT_JPEG, marker_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
-    {FORMAT_JPEG, marker_app1, "Exif\0", 6, exif_clean, 0},
+    {FORMAT_JPEG, keep_app0, "JFIF", 5, jfif_clean, 0},
+    {FORMAT_JPEG, keep_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
+    {FORMAT_JPEG, keep_app0 + 1, "Exif\0", 6, exif_clean, 0},
     /* CIPA DC-007: offsets of the pictures after this one. */
-    {FORMAT_JPEG, marker_app2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
+    {FORMAT_JPEG, keep_app0 + 2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
     /* ISO 21496-1: presence or parameters of a gain map. */
-    {FORMAT_JPEG, marker_app2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
-    {FORMAT_JPEG, marker_app2, "FPXR", 5, streams_clean, 0},
-    {FORMAT_JPEG, marker_app10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_JPEG, keep_app0 + 2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_JPEG, keep_app0 + 2, "FPXR", 5, streams_clean, 0},
+    {FORMAT_JPEG, keep_app0 + 10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
     /* JPEG-HDR: the ratio image that restores the unchanged picture. */
-    {FORMAT_JPEG, marker_app11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
+    {FORMAT_JPEG, keep_app0 + 11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
     {FORMAT_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
     {FORMAT_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
     {FORMAT_PNG, KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
@@ -109,7 +97,7 @@ static void piece_clean(const struct codec_picture *picture, struct keep_chunk *
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct clean_rule *rule = &rules[i];
         if (rule->format != picture->header.format || rule->tag != chunk->tag ||
-            chunk->size < rule->head_bytes || memcmp(chunk->data, rule->head, rule->head_bytes) != 0)
+            !keep_starts_with(chunk, rule->head, rule->head_bytes))
             continue;
         if (rule->clean != NULL) {
             rule->clean(keep, chunk);
@@ -132,7 +120,7 @@ static unsigned box_number(const struct keep_chunk *chunk)
 
 static bool is_box(const struct keep_chunk *chunk)
 {
-    return chunk->tag == marker_app11 && chunk->size >= box_head_bytes && memcmp(chunk->data, "JP", 2) == 0;
+    return chunk->tag == keep_app0 + 11 && chunk->size >= box_head_bytes && memcmp(chunk->data, "JP", 2) == 0;
 }
 
 /*
@@ -178,7 +166,7 @@ static void segments_clean(struct codec_keep *keep)
     uint32_t tag = 0;
     bool is_inside = false;
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
-        bool is_first = chunk->tag > marker_app1 && chunk->tag <= marker_app15 && chunk->size >= 3 &&
+        bool is_first = chunk->tag > keep_app0 + 1 && chunk->tag <= keep_app0 + 15 && chunk->size >= 3 &&
                         memcmp(chunk->data, "\xFF\xD8\xFF", 3) == 0;
         is_inside = is_first || (is_inside && (chunk->tag == tag || chunk->tag == tag + 1));
         if (!is_inside)

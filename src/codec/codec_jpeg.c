@@ -16,9 +16,6 @@
 #include "codec/codec_keep.h"
 
 enum {
-    marker_app0 = 0xE0,
-    marker_app2 = 0xE2,
-    marker_app15 = 0xEF,
     marker_comment = 0xFE,
     strip_rows = 16,
     buffer_bytes = 64 * 1024,
@@ -347,8 +344,8 @@ static void jpeg_step_header(struct jpeg_job *job)
     in->progress = &job->progress;
     job->progress.progress_monitor = jpeg_scan_bound;
     /* The conversion of a CMYK picture's rows needs its profile. */
-    for (int marker = marker_app0; marker <= marker_app15; marker++)
-        if (job->keep != NULL || (marker == marker_app2 && job->taker != NULL))
+    for (int marker = keep_app0; marker <= keep_app0 + 15; marker++)
+        if (job->keep != NULL || (marker == keep_app0 + 2 && job->taker != NULL))
             jpeg_save_markers(in, marker, 0xFFFF);
     if (job->keep != NULL)
         jpeg_save_markers(in, marker_comment, 0xFFFF);

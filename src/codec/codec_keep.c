@@ -89,6 +89,11 @@ enum iw_error codec_damaged(struct context *context, const char *format)
                         format);
 }
 
+bool keep_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size)
+{
+    return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
+}
+
 struct codec_keep *keep_new(void)
 {
     struct arena *arena = arena_new((size_t)8 * codec_metadata_max_bytes);

@@ -116,6 +116,17 @@ enum iw_error codec_check(struct context *context, const struct codec_limits *li
 enum iw_error codec_check_animation(struct context *context, const struct codec_limits *limits,
                                     const struct codec_header *header) IW_MUST_USE;
 
+/* A number of four bytes, first highest. */
+static inline uint32_t keep_number(const unsigned char *bytes)
+{
+    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+/* JPEG: APP0 to APP15, and the most bytes that a segment holds. */
+enum { keep_app0 = 0xE0, keep_segment_bytes = 65533 };
+
+bool keep_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size);
+
 struct codec_keep *keep_new(void);
 
 /* Append a copy of a piece. IMAGE_TOO_LARGE: more than codec_metadata_max_bytes. */
@@ -203,9 +214,8 @@ unsigned meta_orientation(const struct codec_picture *picture);
 unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
                             size_t *size_out);
 
-/* Prefix of the TIFF block in a JPEG, and by mistake in some other files. */
-enum { meta_exif_head_bytes = 6 };
-bool meta_is_exif_head(const unsigned char *data, size_t size);
+/* True: the segment of a JPEG begins like an EXIF block. */
+bool meta_is_exif(const struct keep_chunk *chunk);
 
 /* ---- codec_clean.c ---- */
 

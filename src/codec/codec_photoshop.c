@@ -8,8 +8,6 @@
 #include "codec/exif.h"
 
 enum {
-    marker_app13 = 0xED,
-    segment_max_bytes = 65533,
     resource_thumbnail_old = 0x0409, /* Photoshop 4: BGR */
     resource_thumbnail = 0x040C
 };
@@ -31,7 +29,7 @@ static bool resource_read(const unsigned char *data, size_t size, struct resourc
     size_t at = head_bytes + name_bytes;
     if (size < at + 4)
         return false;
-    size_t length = KEEP_TAG(data[at], data[at + 1], data[at + 2], data[at + 3]);
+    size_t length = keep_number(data + at);
     if (length > size - at - 4)
         return false;
     resource->number = (unsigned)data[4] << 8 | data[5];
@@ -64,8 +62,7 @@ size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed)
 
 static bool is_segment(const struct keep_chunk *chunk)
 {
-    return chunk->tag == marker_app13 && chunk->size >= sizeof segment_name &&
-           memcmp(chunk->data, segment_name, sizeof segment_name) == 0;
+    return chunk->tag == keep_app0 + 13 && keep_starts_with(chunk, segment_name, sizeof segment_name);
 }
 
 /* Blocks may span segments: join them and split them again. */
@@ -93,7 +90,7 @@ void photoshop_segments_clean(struct codec_keep *keep)
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next) {
         if (!is_segment(chunk))
             continue;
-        size_t room = segment_max_bytes - sizeof segment_name;
+        size_t room = keep_segment_bytes - sizeof segment_name;
         size_t bytes = left - at < room ? left - at : room;
         if (bytes == 0) {
             chunk->tag = 0;

@@ -107,11 +107,6 @@ struct png_job {
     unsigned char *row;            /* of indices or of grey of less than 8 bits */
 };
 
-static uint32_t big_endian(const unsigned char *bytes)
-{
-    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
-}
-
 /* ---- the walk over the chunks ---- */
 
 static enum iw_error png_broken(struct context *context, const char *cause)
@@ -135,16 +130,16 @@ static bool png_chunk_next(const unsigned char *data, size_t size, size_t *offse
 {
     if (size - *offset < chunk_head_bytes)
         return false;
-    uint32_t length = big_endian(data + *offset);
+    uint32_t length = keep_number(data + *offset);
     size_t left = size - *offset - chunk_head_bytes;
-    chunk->tag = big_endian(data + *offset + 4);
+    chunk->tag = keep_number(data + *offset + 4);
     chunk->data = data + *offset + chunk_head_bytes;
     chunk->size = length < left ? length : (uint32_t)left;
     chunk->is_cut = left < (size_t)length + 4;
     if (!is_tag(chunk->tag))
         return false;
     chunk->is_sound =
-        !chunk->is_cut && crc32(0, chunk->data - 4, length + 4) == big_endian(chunk->data + length);
+        !chunk->is_cut && crc32(0, chunk->data - 4, length + 4) == keep_number(chunk->data + length);
     *offset += chunk->is_cut ? chunk_head_bytes + left : chunk_frame_bytes + (size_t)length;
     return true;
 }
@@ -161,8 +156,8 @@ static enum iw_error layout_header(struct context *context, const struct png_chu
                             "PNG. Upload the PNG that the app was built from.");
     if (chunk->tag != TAG_IHDR || chunk->size != header_chunk_bytes || !chunk->is_sound)
         return png_broken(context, "no valid header at the start");
-    layout->width_px = big_endian(chunk->data);
-    layout->height_px = big_endian(chunk->data + 4);
+    layout->width_px = keep_number(chunk->data);
+    layout->height_px = keep_number(chunk->data + 4);
     layout->depth_bits = chunk->data[8];
     layout->color_type = chunk->data[9];
     layout->is_interlaced = chunk->data[12] == 1;
@@ -547,7 +542,7 @@ static void png_step_decode(struct png_job *job)
     const struct image *image = job->image;
     png_set_read_fn(png, job, source_take);
     png_set_user_limits(png, image->width_px, image->height_px);
-    /* pixels_prove has checked the sums; feed_size makes a wrong one of the stream harmless. */
+    /* codec_png_decode has checked the sums; feed_size makes a wrong one of the stream harmless. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     /* Some writers declare a smaller window than they use. */
     png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);

@@ -118,7 +118,7 @@ static cmsHPROFILE space_of_icc(cmsContext lcms, const struct codec_picture *pic
 static double chunk_number(const struct keep_chunk *chunk, size_t index)
 {
     const unsigned char *at = chunk->data + 4 * index;
-    return KEEP_TAG(at[0], at[1], at[2], at[3]) / 100000.0;
+    return keep_number(at) / 100000.0;
 }
 
 /* What is missing is that of sRGB. NULL: neither gAMA nor cHRM, or an sRGB chunk. */

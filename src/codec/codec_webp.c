@@ -187,19 +187,19 @@ static float vp8_quality(const unsigned char *frame, size_t size)
 
 /* ---- the container ---- */
 
-static uint32_t tag_at(const unsigned char *bytes)
+/* The container's own chunks; all others are metadata. */
+static bool is_own_tag(uint32_t tag)
 {
-    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
+    static const uint32_t own[] = {TAG_VP8X, TAG_VP8L, TAG_VP8, TAG_ALPH, TAG_ANIM, TAG_ANMF};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i] == tag)
+            return true;
+    return false;
 }
 
 static bool is_known_tag(uint32_t tag)
 {
-    static const uint32_t known[] = {TAG_VP8X, TAG_VP8L, TAG_VP8,  TAG_ALPH, TAG_ANIM,
-                                     TAG_ANMF, TAG_ICCP, TAG_EXIF, TAG_XMP};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i] == tag)
-            return true;
-    return false;
+    return is_own_tag(tag) || tag == TAG_ICCP || tag == TAG_EXIF || tag == TAG_XMP;
 }
 
 /* Read the next chunk. False: end of the bytes, or no chunk here. */
@@ -207,7 +207,7 @@ static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offse
 {
     if (*offset > end || end - *offset < chunk_head_bytes)
         return false;
-    chunk->tag = tag_at(data + *offset);
+    chunk->tag = keep_number(data + *offset);
     for (int shift = 0; shift < 32; shift += 8)
         if ((chunk->tag >> shift & 0xFF) < ' ' || (chunk->tag >> shift & 0xFF) > '~')
             return false;
@@ -219,7 +219,7 @@ static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offse
     *offset += chunk_head_bytes + (size_t)chunk->size;
     /* Chunks have even sizes; some writers omit the padding byte. */
     left = end - *offset;
-    if ((size & 1) != 0 && left > 0 && (left < 4 || !is_known_tag(tag_at(data + *offset))))
+    if ((size & 1) != 0 && left > 0 && (left < 4 || !is_known_tag(keep_number(data + *offset))))
         ++*offset;
     return true;
 }
@@ -256,8 +256,8 @@ static bool is_picture_start(const unsigned char *at, size_t left)
     if (left < chunk_head_bytes + 10 || little_endian(at + 4) > left - chunk_head_bytes)
         return false;
     const unsigned char *frame = at + chunk_head_bytes;
-    return (tag_at(at) == TAG_VP8 && memcmp(frame + 3, "\x9d\x01\x2a", 3) == 0) ||
-           (tag_at(at) == TAG_VP8L && frame[0] == 0x2f);
+    return (keep_number(at) == TAG_VP8 && memcmp(frame + 3, "\x9d\x01\x2a", 3) == 0) ||
+           (keep_number(at) == TAG_VP8L && frame[0] == 0x2f);
 }
 
 /* No chunk follows a piece with a wrong size, so search for the picture's signature. */
@@ -338,15 +338,6 @@ static enum iw_error webp_layout_walk(struct context *context, const unsigned ch
     return codec_damaged(context, "WebP");
 }
 
-static bool webp_is_kept(uint32_t tag)
-{
-    static const uint32_t pixels[] = {TAG_VP8X, TAG_VP8L, TAG_VP8, TAG_ALPH, TAG_ANIM, TAG_ANMF};
-    for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
-        if (pixels[i] == tag)
-            return false;
-    return true;
-}
-
 /* Truncated pieces are dropped. */
 static enum iw_error webp_chunks_keep(struct context *context, const unsigned char *data,
                                       const struct webp_layout *layout, struct codec_keep *keep)
@@ -357,7 +348,7 @@ static enum iw_error webp_chunks_keep(struct context *context, const unsigned ch
     keep->webp.quality =
         layout->is_lossless ? quality_default : vp8_quality(layout->frame, layout->frame_bytes);
     while (error == IW_OK && webp_chunk_next(data, layout->end, &offset, &chunk))
-        if (webp_is_kept(chunk.tag) && !chunk.is_cut)
+        if (!is_own_tag(chunk.tag) && !chunk.is_cut)
             error = keep_add(context, keep, chunk.tag, false, chunk.data, chunk.size);
     return error;
 }

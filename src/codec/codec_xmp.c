@@ -13,9 +13,6 @@
 #include "codec/xmp.h"
 
 enum {
-    marker_app0 = 0xE0,
-    marker_app1 = 0xE1,
-    segment_max_bytes = 65533,
     extension_head_bytes = 35 + xmp_guid_bytes + 8, /* name, digest, whole length, offset */
     extension_part_bytes = 65400,                   /* limit per segment, by the specification */
     extensions_max = 16,
@@ -67,11 +64,6 @@ struct packets {
     unsigned extension_count;
 };
 
-static bool starts_with(const struct keep_chunk *chunk, const char *bytes, size_t size)
-{
-    return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
-}
-
 static struct packet *packet_add(struct packets *packets, enum packet_kind kind, struct keep_chunk *chunk,
                                  const void *text, size_t size)
 {
@@ -89,14 +81,9 @@ static struct packet *packet_add(struct packets *packets, enum packet_kind kind,
 
 /* ---- JPEG ---- */
 
-static uint32_t number_32(const unsigned char *bytes)
-{
-    return KEEP_TAG(bytes[0], bytes[1], bytes[2], bytes[3]);
-}
-
 static bool is_extension(const struct keep_chunk *chunk, const char *guid)
 {
-    return chunk->tag == marker_app1 && starts_with(chunk, extension_name, sizeof extension_name) &&
+    return chunk->tag == keep_app0 + 1 && keep_starts_with(chunk, extension_name, sizeof extension_name) &&
            chunk->size > extension_head_bytes &&
            (guid == NULL || memcmp(chunk->data + sizeof extension_name, guid, xmp_guid_bytes) == 0);
 }
@@ -105,7 +92,7 @@ static bool is_extension(const struct keep_chunk *chunk, const char *guid)
 static char *extension_join(struct packets *packets, const struct keep_chunk *first, const char *guid,
                             size_t *size)
 {
-    size_t length = number_32(first->data + sizeof extension_name + xmp_guid_bytes);
+    size_t length = keep_number(first->data + sizeof extension_name + xmp_guid_bytes);
     size_t sum = 0;
     for (const struct keep_chunk *part = first; part != NULL; part = part->next)
         sum += is_extension(part, guid) ? part->size - extension_head_bytes : 0;
@@ -115,7 +102,7 @@ static char *extension_join(struct packets *packets, const struct keep_chunk *fi
     for (const struct keep_chunk *part = first; part != NULL; part = part->next) {
         if (!is_extension(part, guid))
             continue;
-        size_t offset = number_32(part->data + extension_head_bytes - 4);
+        size_t offset = keep_number(part->data + extension_head_bytes - 4);
         size_t bytes = part->size - extension_head_bytes;
         if (offset > length || bytes > length - offset)
             return NULL;
@@ -143,31 +130,26 @@ static void extension_found(struct packets *packets, struct keep_chunk *chunk)
     memcpy(packet->guid, guid, xmp_guid_bytes);
 }
 
-static bool exif_of(const struct keep_chunk *chunk, struct exif *exif)
-{
-    size_t head = meta_is_exif_head(chunk->data, chunk->size) ? meta_exif_head_bytes : 0;
-    return exif_open(exif, chunk->data + head, chunk->size - head);
-}
-
 static void field_found(struct packets *packets, struct keep_chunk *chunk)
 {
     struct exif exif;
     size_t size = 0;
-    const unsigned char *text = exif_of(chunk, &exif) ? exif_field(&exif, tag_packet, &size) : NULL;
+    const unsigned char *text =
+        exif_open(&exif, chunk->data, chunk->size) ? exif_field(&exif, tag_packet, &size) : NULL;
     if (text != NULL)
         packet_add(packets, PACKET_FIELD, chunk, text, size);
 }
 
 static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
 {
-    if (chunk->tag != marker_app1)
+    if (chunk->tag != keep_app0 + 1)
         return;
-    if (starts_with(chunk, segment_name, sizeof segment_name))
+    if (keep_starts_with(chunk, segment_name, sizeof segment_name))
         packet_add(packets, PACKET_MAIN, chunk, chunk->data + sizeof segment_name,
                    chunk->size - sizeof segment_name);
     else if (is_extension(chunk, NULL))
         extension_found(packets, chunk);
-    else if (meta_is_exif_head(chunk->data, chunk->size))
+    else if (meta_is_exif(chunk))
         field_found(packets, chunk);
 }
 
@@ -216,7 +198,7 @@ unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, 
 {
     static const char keyword[] = "Raw profile type ";
     size_t text_size = 0;
-    if (!is_text_chunk(chunk) || !starts_with(chunk, keyword, sizeof keyword - 1))
+    if (!is_text_chunk(chunk) || !keep_starts_with(chunk, keyword, sizeof keyword - 1))
         return NULL;
     const unsigned char *text = png_text(arena, chunk, codec_metadata_max_bytes, &text_size);
     const unsigned char *end = text == NULL ? NULL : text + text_size;
@@ -276,9 +258,9 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
     static const char raw_segment[] = "Raw profile type APP1";
     if (chunk->tag == KEEP_TAG('e', 'X', 'I', 'f'))
         field_found(packets, chunk);
-    bool is_main = is_text_chunk(chunk) && starts_with(chunk, png_keyword, sizeof png_keyword);
-    bool is_raw = is_text_chunk(chunk) && (starts_with(chunk, raw_xmp, sizeof raw_xmp) ||
-                                           starts_with(chunk, raw_segment, sizeof raw_segment));
+    bool is_main = is_text_chunk(chunk) && keep_starts_with(chunk, png_keyword, sizeof png_keyword);
+    bool is_raw = is_text_chunk(chunk) && (keep_starts_with(chunk, raw_xmp, sizeof raw_xmp) ||
+                                           keep_starts_with(chunk, raw_segment, sizeof raw_segment));
     if (!is_main && !is_raw)
         return;
     size_t size = 0;
@@ -317,8 +299,8 @@ static const struct packet_place {
     size_t head_bytes;
     size_t packet_max_bytes;
 } places[] = {
-    [FORMAT_JPEG] = {jpeg_packet_found, marker_app1, segment_name, sizeof segment_name,
-                     segment_max_bytes - sizeof segment_name},
+    [FORMAT_JPEG] = {jpeg_packet_found, keep_app0 + 1, segment_name, sizeof segment_name,
+                     keep_segment_bytes - sizeof segment_name},
     [FORMAT_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, codec_metadata_max_bytes},
     [FORMAT_WEBP] = {webp_packet_found, TAG_XMP, "", 0, codec_metadata_max_bytes},
 };
@@ -342,8 +324,7 @@ static struct keep_chunk *insertion_point(const struct codec_picture *picture)
     if (picture->header.format != FORMAT_JPEG)
         return NULL;
     for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
-        bool is_exif = chunk->tag == marker_app1 && meta_is_exif_head(chunk->data, chunk->size);
-        if (chunk->tag != marker_app0 && !is_exif)
+        if (chunk->tag != keep_app0 && !meta_is_exif(chunk))
             break;
         point = chunk;
     }
@@ -434,7 +415,7 @@ static void extension_put(struct packets *packets, struct packet *packet, const 
             numbers[4 + i] = (unsigned char)(offset >> (24 - 8 * i));
         }
         memcpy(data + extension_head_bytes, text + offset, bytes);
-        keep_insert(keep, behind, marker_app1, data, extension_head_bytes + bytes);
+        keep_insert(keep, behind, keep_app0 + 1, data, extension_head_bytes + bytes);
         behind = behind->next;
     }
 }
@@ -443,7 +424,7 @@ static void extension_put(struct packets *packets, struct packet *packet, const 
 static void field_take_out(struct packets *packets, struct packet *packet, const struct xmp_result *result)
 {
     struct exif exif;
-    if (!exif_of(packet->chunk, &exif))
+    if (!exif_open(&exif, packet->chunk->data, packet->chunk->size))
         return;
     if (packets->has_main) {
         packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
@@ -514,7 +495,7 @@ static void packet_remove(struct packets *packets, struct packet *packet)
             chunk->tag = 0;
     if (packet->kind == PACKET_MAIN)
         packet->chunk->tag = 0;
-    else if (packet->kind == PACKET_FIELD && exif_of(packet->chunk, &exif))
+    else if (packet->kind == PACKET_FIELD && exif_open(&exif, packet->chunk->data, packet->chunk->size))
         exif_field_remove(&exif, tag_packet);
 }
 

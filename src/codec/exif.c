@@ -13,10 +13,13 @@ enum {
     tag_jpeg = 0x0201,
     tag_jpeg_bytes = 0x0202,
     tag_exif_directory = 0x8769,
+    type_byte = 1,
     type_short = 3,
     type_long = 4,
     type_directory = 13
 };
+
+const char exif_prefix[exif_prefix_bytes] = "Exif\0";
 
 /* ---- numbers ---- */
 
@@ -114,6 +117,10 @@ static void tables_below(struct exif *exif, const struct exif_table *table, unsi
 
 bool exif_open(struct exif *exif, unsigned char *bytes, size_t size)
 {
+    bool has_prefix = size >= exif_prefix_bytes && memcmp(bytes, exif_prefix, exif_prefix_bytes) == 0;
+    size_t skipped = has_prefix ? exif_prefix_bytes : 0;
+    bytes += skipped;
+    size -= skipped;
     memset(exif, 0, sizeof *exif);
     exif->bytes = bytes;
     exif->size = size;
@@ -245,6 +252,15 @@ bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep)
     is_any |= jpeg_streams_blank(exif->bytes, from);
     is_any |= jpeg_streams_blank(exif->bytes + to, exif->size - to);
     return is_any;
+}
+
+uint32_t exif_number(const struct exif *exif, unsigned tag)
+{
+    size_t entry = entry_find(exif, &exif->tables[0], tag);
+    unsigned type = entry == 0 ? 0 : number(exif, entry + 2, 2);
+    return type == type_byte || type == type_short || type == type_long
+               ? number(exif, entry + 8, type_bytes(type))
+               : 0;
 }
 
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size)

@@ -11,6 +11,10 @@
 
 enum { exif_tables_max = 64 };
 
+/* Prefix of the TIFF block in a JPEG, and by mistake in some other files. */
+enum { exif_prefix_bytes = 6 };
+extern const char exif_prefix[exif_prefix_bytes];
+
 /* A TIFF block, modified in place, and its directories. */
 struct exif {
     unsigned char *bytes;
@@ -30,7 +34,7 @@ struct exif_thumbnail {
     size_t room;
 };
 
-/* Find the directories. False: not a TIFF block. */
+/* Find the directories, after JPEG's prefix if there is one. False: not a TIFF block. */
 bool exif_open(struct exif *exif, unsigned char *bytes, size_t size);
 
 /* False: no JPEG thumbnail that can be replaced in place. */
@@ -48,6 +52,9 @@ bool exif_chain_cut(struct exif *exif);
  * in maker notes. keep: a thumbnail that stays, or NULL. True: there was one.
  */
 bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep);
+
+/* IFD0's field of the tag with one unsigned number of any size. 0: none. */
+uint32_t exif_number(const struct exif *exif, unsigned tag);
 
 /* The bytes of IFD0's field of the tag, in the block. NULL: none. */
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size);
