@@ -11,6 +11,7 @@
 #include "service/reserve.h"
 #include "store/checks.h"
 #include "store/orders.h"
+#include "store/transaction.h"
 
 enum {
     /* At a thousand orders a second one new id in a million is taken already. */
@@ -97,37 +98,24 @@ static struct quota_amounts amounts_of(const struct order_request *requested)
     return amounts;
 }
 
-/* The argument of insert_work. */
-struct insertion {
-    bool is_direct; /* uploads go to an object store */
-    const struct order_request *requested;
-    struct order_row *row;
-    struct order_row_file *files;
-    struct quota_claim *claim;
-    int64_t *file_ids;
-};
-
-/* No upload of this order reaches the service, and no request starts it: a worker looks for its uploads. */
-static enum iw_error check_add(const struct store *store, const struct order_row *row)
-{
-    bool is_watched = row->type != ORDER_ANTI_AI && !row->is_started;
-    return is_watched ? checks_add(store, row->id, row->account_id, row->created_ms + first_check_ms) : IW_OK;
-}
-
 /* An order with texts needs a transaction around it, any other is one statement. */
-static enum iw_error insert_work(const struct store *store, void *user)
+static enum iw_error order_write(const struct domain *domain, const struct order_request *requested,
+                                 struct order_row *row, struct order_row_file *files,
+                                 struct quota_claim *claim, int64_t *file_ids)
 {
-    struct insertion *work = user;
+    const struct store *store = &domain->store;
     enum iw_error error = IW_OK;
-    if (work->requested->type == ORDER_WATERMARK_EMBED)
-        error = order_text_resolve(store, work->row->account_id, work->requested, work->files,
-                                   &work->claim->texts);
+    if (requested->type == ORDER_WATERMARK_EMBED)
+        error = order_text_resolve(domain, row->account_id, requested, files, &claim->texts);
     if (error == IW_OK)
-        error = quota_alone_check(store->context, work->claim);
-    if (error == IW_OK && work->is_direct)
-        error = check_add(store, work->row);
-    work->row->claim = quotas_claim_is_empty(work->claim) ? NULL : work->claim;
-    return error == IW_OK ? orders_insert(store, work->row, work->file_ids) : error;
+        error = quota_alone_check(domain->context, claim);
+    /* No upload of this order reaches the service, and no request starts it: a worker looks for its uploads.
+     */
+    bool is_watched = domain_is_direct(domain) && row->type != ORDER_ANTI_AI && !row->is_started;
+    if (error == IW_OK && is_watched)
+        error = checks_add(store, row->id, row->account_id, row->created_ms + first_check_ms);
+    row->claim = quotas_claim_is_empty(claim) ? NULL : claim;
+    return error == IW_OK ? orders_insert(store, row, file_ids) : error;
 }
 
 /*
@@ -159,10 +147,13 @@ static enum iw_error insert(struct domain *domain, const struct order_request *r
     struct order_row_file *files = rows_make(arena, requested, &row);
     claim->now_ms = now_ms;
     int64_t *file_ids = arena_array(arena, row.file_rows, sizeof *file_ids);
-    struct insertion work = {domain_is_direct(domain), requested, &row, files, claim, file_ids};
-    enum iw_error error = requested->type == ORDER_WATERMARK_EMBED
-                              ? db_transaction(&domain->store, insert_work, &work)
-                              : insert_work(&domain->store, &work);
+    enum iw_error error = IW_OK;
+    if (requested->type != ORDER_WATERMARK_EMBED)
+        error = order_write(domain, requested, &row, files, claim, file_ids);
+    else
+        for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+            error = order_write(domain, requested, &row, files, claim, file_ids);
+        }
     bool is_refused = error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK;
     if (is_refused && claim->ahead == 0 && quota_refuse(domain, claim, &view->refusal) != IW_OK)
         return domain->context->error;

@@ -57,14 +57,15 @@ static const int64_t *ids_of(struct arena *arena, const struct order_request_fil
     return ids;
 }
 
-enum iw_error order_text_resolve(const struct store *store, int64_t account_id,
+enum iw_error order_text_resolve(const struct domain *domain, int64_t account_id,
                                  const struct order_request *requested, struct order_row_file *files,
                                  int64_t *new_count)
 {
     size_t count;
-    struct arena *arena = store->context->arena;
+    struct arena *arena = domain->context->arena;
     struct text_entry *entries = entries_make(arena, requested, &count);
-    enum iw_error error = texts_register(store, account_id, entries, count, clock_now_ms(), new_count);
+    enum iw_error error =
+        texts_register(&domain->store, account_id, entries, count, clock_now_ms(), new_count);
     for (unsigned i = 0; error == IW_OK && i < requested->file_count; i++)
         files[i].text_ids = shares_texts(requested, i) ? files[i - 1].text_ids
                                                        : ids_of(arena, &requested->files[i], entries, count);

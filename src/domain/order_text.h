@@ -9,7 +9,7 @@
  * digests: so concurrent orders do not wait for each other in a circle.  *new_count gets the number of
  * inserted texts.
  */
-enum iw_error order_text_resolve(const struct store *store, int64_t account_id,
+enum iw_error order_text_resolve(const struct domain *domain, int64_t account_id,
                                  const struct order_request *requested, struct order_row_file *files,
                                  int64_t *new_count) IW_MUST_USE;
 

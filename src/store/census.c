@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/word.h"
+#include "store/transaction.h"
 
 /* The rows of a slice are about 5 ms of work; SLICE has their number, too. */
 enum { slice_rows = 5000 };
@@ -73,9 +74,8 @@ static enum iw_error slice_count(const struct store *store, struct census *censu
 }
 
 /* Replaces the numbers of the source. */
-static enum iw_error publish_work(const struct store *store, void *user)
+static enum iw_error census_publish(const struct store *store, const struct census *census)
 {
-    const struct census *census = user;
     const struct db_value name = db_text(names[census->source]);
     enum iw_error error = db_run(store, "DELETE FROM census WHERE source = ?", &name, 1, NULL);
     for (unsigned i = 0; error == IW_OK && i < census->count; i++) {
@@ -96,7 +96,9 @@ enum iw_error census_step(const struct store *store, struct census *census, bool
     if (error == IW_OK && census->after_id > 0)
         return IW_OK;
     if (error == IW_OK)
-        error = db_transaction(store, publish_work, census);
+        for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+            error = census_publish(store, census);
+        }
     /* After an error the source is counted from its first row. */
     enum census_source next =
         error == IW_OK ? (enum census_source)((census->source + 1) % CENSUS_SOURCE_COUNT) : census->source;
