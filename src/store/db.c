@@ -26,7 +26,7 @@ enum {
     statement_bytes_max = 4 * 1024,
     columns_max = 64,
     parameters_max = 8192,
-    transaction_tries = 3,
+    statement_tries = 3,
     retry_after_s = 5,
     /* A million orders of one account take about 20 s. */
     stream_max_s = 300
@@ -645,8 +645,8 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
         enum iw_error error = db_execute(store, sql, parameters, count, &handle);
         if (error == IW_OK)
             error = results_read(store, handle, rows);
-        /* A statement that is its own transaction had no effect.  db_transaction repeats the others. */
-        if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == transaction_tries)
+        /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
+        if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == statement_tries)
             return error;
         context_clear(store->context);
     }
@@ -748,25 +748,6 @@ void db_rollback(struct db *db)
 bool db_is_begun(const struct db *db)
 {
     return db->is_in_transaction;
-}
-
-enum iw_error db_transaction(const struct store *store,
-                             enum iw_error (*work)(const struct store *store, void *user), void *user)
-{
-    for (int try = 1;; try++) {
-        enum iw_error error = db_begin(store);
-        if (error != IW_OK)
-            return error;
-        error = work(store, user);
-        if (error == IW_OK)
-            error = db_commit(store);
-        if (error == IW_OK)
-            return IW_OK;
-        db_rollback(store->db);
-        if (!store->db->is_conflict || try == transaction_tries)
-            return error;
-        context_clear(store->context);
-    }
 }
 
 const char *db_folder(const struct store *store)

@@ -123,11 +123,6 @@ enum iw_error db_commit(const struct store *store) IW_MUST_USE;
 void db_rollback(struct db *db);
 bool db_is_begun(const struct db *db);
 
-/* Deleted when each transaction is a loop. */
-enum iw_error db_transaction(const struct store *store,
-                             enum iw_error (*work)(const struct store *store, void *user),
-                             void *user) IW_MUST_USE;
-
 /*
  * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
  * or does not answer.  Asked once.  Leaves no error.

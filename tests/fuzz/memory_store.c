@@ -157,12 +157,6 @@ bool db_is_conflict(const struct db *db)
     return false;
 }
 
-enum iw_error db_transaction(const struct store *store,
-                             enum iw_error (*work)(const struct store *store, void *user), void *user)
-{
-    return work(store, user);
-}
-
 enum iw_error db_server_read(const struct store *store, struct db_server *server)
 {
     (void)store->context;
