@@ -5,6 +5,9 @@
  * the reserve.  The admission of a creation takes from it (admission_lock).  The row of account_usage
  * includes the reserve: a limit holds whatever Redis loses.  A lost reserve is unusable until the row is
  * reconciled.
+ *
+ * A claim in each creation was measured in pairs, on two cores with 64 clients.  One account then makes a
+ * quarter fewer orders a second, and each costs a quarter more CPU.  With 64 accounts it is an eighth.
  */
 #ifndef SERVICE_RESERVE_H
 #define SERVICE_RESERVE_H

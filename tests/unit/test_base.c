@@ -20,12 +20,32 @@
 #include "runner.h"
 
 static struct arena *arena;
+static char ended[8];
 static struct context context;
 
 static void fresh(void)
 {
     arena_reset(arena);
     context_init(&context, arena, "request-1");
+}
+
+static void letter_add(void *argument)
+{
+    strcat(ended, argument);
+}
+
+static void test_an_arena_ends_what_it_owns_once(void)
+{
+    static char first[] = "a", second[] = "b";
+    struct arena *owner = arena_new(0);
+    arena_at_end(owner, letter_add, first);
+    arena_at_end(owner, letter_add, second);
+    CU_ASSERT_STRING_EQUAL(ended, "");
+    arena_reset(owner);
+    CU_ASSERT_STRING_EQUAL(ended, "ba");
+    arena_at_end(owner, letter_add, first);
+    arena_free(owner);
+    CU_ASSERT_STRING_EQUAL(ended, "baa");
 }
 
 static void test_arena_gives_zeroed_aligned_memory(void)
@@ -779,6 +799,7 @@ int main(void)
         {"a URL is what it looks like", test_a_url_is_what_it_looks_like},
         {"a mailbox has a name and an address", test_a_mailbox_has_a_name_and_an_address},
         {"arena gives zeroed aligned memory", test_arena_gives_zeroed_aligned_memory},
+        {"an arena ends what it owns once", test_an_arena_ends_what_it_owns_once},
         {"every error has a code, a sentence and a way back",
          test_every_error_has_a_code_a_sentence_and_a_way_back},
         {"the first error stays", test_the_first_error_stays},
