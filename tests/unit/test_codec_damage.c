@@ -385,21 +385,23 @@ static void test_flat_pictures(void)
         {"WebP", FORMAT_WEBP, 640, 480, 3, true, .quality = 20},
         {"lossless", FORMAT_WEBP, 640, 480, 4, true, .quality = 50, .is_lossless = true},
     };
-    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct codec_bytes file = make_picture(&specs[i]), flat;
+        struct codec_picture picture, again;
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        unsigned char *samples = picture.image.pixels;
         for (int period = 0; period < 40; period++) {
-            struct codec_bytes file = make_picture(&specs[i]), flat = {NULL, 0};
-            struct codec_picture picture;
-            CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
-            unsigned char *samples = picture.image.pixels;
             for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at++)
                 samples[at] = (unsigned char)(period < 20 ? (size_t)period * 13 : at % (size_t)period * 11);
+            flat = (struct codec_bytes){NULL, 0};
             CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &flat), IW_OK);
-            codec_picture_free(&picture);
-            CU_ASSERT_EQUAL(decode(&flat, &no_limits, &picture), IW_OK);
-            codec_picture_free(&picture);
-            codec_bytes_free(&file);
+            CU_ASSERT_EQUAL(decode(&flat, &no_limits, &again), IW_OK);
+            codec_picture_free(&again);
             codec_bytes_free(&flat);
         }
+        codec_picture_free(&picture);
+        codec_bytes_free(&file);
+    }
 }
 
 static void test_jpeg_kinds(void)
