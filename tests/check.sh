@@ -126,8 +126,9 @@ pytest_session() {
 pytest_count() {
     local reports=("${@/#/$out/}")
     reports=("${reports[@]/%/.xml}")
-    "$python" "$root/tests/junit_rules.py" "${reports[@]}"
-    count $("$python" "$root/tests/junit_count.py" "${reports[@]}")
+    "$python" "$root/tests/junit.py" "${reports[@]}" >"$out/$part.rules"
+    sed '$d' "$out/$part.rules"
+    count $(tail -n 1 "$out/$part.rules")
 }
 
 pytest_run() {

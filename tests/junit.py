@@ -1,12 +1,18 @@
 #!/usr/bin/python3
-"""Lists the rules in the test names of JUnit reports, by file, with their results.
+"""Lists the rules in the test names of JUnit reports, by file, with their results. Then prints "passed failed skipped".
 
-A parametrised test is listed once, with the number of its cases.
+A parametrised test is listed once, with the number of its cases. A missing or empty report is one failure.
 """
 import collections
-import os
 import sys
 import xml.etree.ElementTree
+
+
+def cases(path):
+    try:
+        return list(xml.etree.ElementTree.parse(path).iter("testcase"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return []
 
 
 def outcome(case):
@@ -17,11 +23,14 @@ def outcome(case):
 
 
 def main():
-    rules = collections.OrderedDict()
-    for report in filter(os.path.exists, sys.argv[1:]):
-        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+    rules, numbers = collections.defaultdict(list), collections.Counter()
+    for report in sys.argv[1:]:
+        found = cases(report)
+        numbers["FAILED"] += not found
+        for case in found:
             rule = case.get("name").split("[")[0].removeprefix("test_").replace("_", " ")
-            rules.setdefault((case.get("classname").split(".")[-1], rule), []).append(outcome(case))
+            rules[case.get("classname").split(".")[-1], rule].append(outcome(case))
+            numbers[outcome(case)] += 1
     last = None
     # Parallel sessions mix the files.
     for (file, rule), outcomes in sorted(rules.items(), key=lambda item: item[0][0]):
@@ -30,6 +39,7 @@ def main():
             last = file
         worst = next((word for word in ("FAILED", "skipped") if word in outcomes), "ok")
         print(f"    {worst:<8}{rule}{f' ({len(outcomes)} cases)' if len(outcomes) > 1 else ''}")
+    print(numbers["ok"], numbers["FAILED"], numbers["skipped"])
 
 
 if __name__ == "__main__":
