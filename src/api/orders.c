@@ -170,6 +170,8 @@ static void results_render(struct render *render, const struct request *request,
         view_file_id(render, &download->order, result->file_id);
         render_string(render, "fileName", result->name);
         render_string(render, "contentType", format_media_type(result->format));
+        if (result->watermark != NULL)
+            render_string(render, "watermark", result->watermark);
         render_string(render, "downloadUrl",
                       order_result_url(request->domain, request->arena, download->order.id, result));
         render_object_end(render);

@@ -15,6 +15,7 @@ struct order_result {
     const char *name;
     const char *store_key;
     enum format format;
+    const char *watermark; /* the text of a marked copy; else NULL */
 };
 
 /* A result as the worker writes it and the archive reads it. */
@@ -30,6 +31,7 @@ struct result {
     uint32_t width_px;
     uint32_t height_px;
     int protection_percent; /* of the ordered change; valid for anti-AI */
+    const char *watermark;  /* the text of a marked copy; else NULL. Only read */
 };
 
 /* A result that an order has or may still get. */

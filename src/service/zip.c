@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <zlib.h>
@@ -134,6 +135,25 @@ static enum iw_error entry_archive(struct storage *storage, struct zip_sink *sin
     return error;
 }
 
+/* An anonymous file makes the text a source like the results. */
+static enum iw_error text_archive(struct zip_sink *sink, const struct zip_source *source)
+{
+    struct zip_entry entry;
+    struct source file = {.descriptor = memfd_create("text", MFD_CLOEXEC)};
+    ssize_t put = file.descriptor < 0 ? -1 : write(file.descriptor, source->text.data, source->text.length);
+    enum iw_error error = IW_OK;
+    if (put != (ssize_t)source->text.length) {
+        context_cause(sink->context, "memfd: %s", strerror(errno));
+        error = context_fail(sink->context, IW_SERVICE_UNAVAILABLE, NULL);
+    }
+    crypto_sha256(source->text.data, source->text.length, entry.sha256);
+    if (error == IW_OK)
+        error = source_archive(sink, &file, &entry, source->text_name, source->time_ms);
+    if (file.descriptor >= 0)
+        close(file.descriptor);
+    return error;
+}
+
 static enum iw_error archive_fill(struct storage *storage, struct zip_sink *sink,
                                   const struct zip_source *source)
 {
@@ -149,6 +169,10 @@ static enum iw_error archive_fill(struct storage *storage, struct zip_sink *sink
     text_init(&sink->central, arena);
     for (size_t i = 0; i < count && error == IW_OK; i++)
         error = entry_archive(storage, sink, &entries[i], names[i], source->time_ms);
+    if (error == IW_OK && source->text_name != NULL) {
+        error = text_archive(sink, source);
+        count++;
+    }
     text_clear(&sink->record);
     zipformat_end(&sink->record, count, sink->size_bytes, (int64_t)sink->central.length);
     if (error == IW_OK)

@@ -11,6 +11,7 @@
 
 #include <imgward/context.h>
 
+#include "base/text.h"
 #include "model/format.h"
 #include "service/storage.h"
 
@@ -32,6 +33,10 @@ struct zip_source {
     const struct zip_entry *entries;
     size_t count;
     int64_t time_ms; /* in each entry */
+    /* A text file after the results; NULL: none. A result, which has the extension of its format, has another
+     * name. */
+    const char *text_name;
+    struct text text;
 };
 
 /*

@@ -33,17 +33,22 @@ enum iw_error results_rename(const struct store *store, int64_t result_id, const
     return db_run(store, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
 }
 
+/* The text of a copy, NULL for other results. */
+#define WATERMARK_JOIN                                                                                       \
+    "LEFT JOIN order_watermarks w ON w.order_id = r.order_id AND w.file_position = f.position AND w.copy = " \
+    "r.copy LEFT JOIN watermark_texts t ON t.id = w.text_id "
+
 enum iw_error results_list(const struct store *store, int64_t order_id, struct result **results,
                            unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(store,
-               "SELECT r.order_id, r.file_id, r.copy, r.name, r.store_key, r.format, r.size_bytes, r.digest, "
-               "r.width_px, r.height_px FROM results r JOIN files f ON f.id = r.file_id WHERE r.order_id = ? "
-               "ORDER BY f.position, r.copy",
-               values, 1, &rows);
+    enum iw_error error = db_run(
+        store,
+        "SELECT r.order_id, r.file_id, r.copy, r.name, r.store_key, r.format, r.size_bytes, r.digest, "
+        "r.width_px, r.height_px, t.text FROM results r JOIN files f ON f.id = r.file_id " WATERMARK_JOIN
+        "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+        values, 1, &rows);
     if (error != IW_OK)
         return error;
     *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
@@ -61,6 +66,7 @@ enum iw_error results_list(const struct store *store, int64_t order_id, struct r
             .size_bytes = db_integer_of(db_at(&rows, row, 6)),
             .width_px = (uint32_t)db_integer_of(db_at(&rows, row, 8)),
             .height_px = (uint32_t)db_integer_of(db_at(&rows, row, 9)),
+            .watermark = db_text_of(db_at(&rows, row, 10)),
         };
         memcpy(result->digest, digest->text,
                digest->length < sizeof result->digest ? digest->length : sizeof result->digest);
@@ -73,11 +79,11 @@ enum iw_error results_list_names(const struct store *store, int64_t order_id, st
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
-    enum iw_error error = db_run(store,
-                                 "SELECT r.id, r.name, r.format, r.file_id, r.store_key FROM results r JOIN "
-                                 "files f ON f.id = r.file_id "
-                                 "WHERE r.order_id = ? ORDER BY f.position, r.copy",
-                                 parameters, 1, &rows);
+    enum iw_error error = db_run(
+        store,
+        "SELECT r.id, r.name, r.format, r.file_id, r.store_key, t.text FROM results r "
+        "JOIN files f ON f.id = r.file_id " WATERMARK_JOIN "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+        parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
@@ -87,7 +93,8 @@ enum iw_error results_list_names(const struct store *store, int64_t order_id, st
                                               .name = db_text_of(db_at(&rows, i, 1)),
                                               .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
                                               .file_id = db_integer_of(db_at(&rows, i, 3)),
-                                              .store_key = db_text_of(db_at(&rows, i, 4))};
+                                              .store_key = db_text_of(db_at(&rows, i, 4)),
+                                              .watermark = db_text_of(db_at(&rows, i, 5))};
     return IW_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "service/zip.h"
@@ -28,17 +29,15 @@ struct archive_report {
 };
 
 /* The child.  It must not touch the database connection that it inherits. */
-static _Noreturn void child_run(struct worker *worker, struct task *task, const struct zip_entry *entries,
-                                unsigned count, int pipe_end, pid_t supervisor)
+static _Noreturn void child_run(struct worker *worker, struct task *task, const struct zip_source *source,
+                                int pipe_end, pid_t supervisor)
 {
     struct archive_report report = {.error = IW_IO_FAILED};
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
     fault_point(FAULT_PROCESS_STARTED, "archive");
     if (process_die_with_parent(supervisor))
-        report.error = zip_build(worker->storage, &task->context,
-                                 &(struct zip_source){entries, count, order_id_time_ms(task->job.order_id)},
-                                 &task->archive.key, &report.facts);
+        report.error = zip_build(worker->storage, &task->context, source, &task->archive.key, &report.facts);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)
         strncpy(report.cause, cause, sizeof report.cause - 1);
@@ -47,8 +46,7 @@ static _Noreturn void child_run(struct worker *worker, struct task *task, const 
 }
 
 /* Blocks signals while forking, so that the child takes none with the worker's handlers. */
-static bool child_fork(struct worker *worker, struct task *task, const struct zip_entry *entries,
-                       unsigned count)
+static bool child_fork(struct worker *worker, struct task *task, const struct zip_source *source)
 {
     sigset_t all, before;
     int ends[2];
@@ -61,7 +59,7 @@ static bool child_fork(struct worker *worker, struct task *task, const struct zi
     if (pid == 0) {
         close(ends[0]);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        child_run(worker, task, entries, count, ends[1], supervisor);
+        child_run(worker, task, source, ends[1], supervisor);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
@@ -74,36 +72,60 @@ static bool child_fork(struct worker *worker, struct task *task, const struct zi
     return true;
 }
 
-/* The results of the order as entries; their names are unique already. */
-static enum iw_error entries_read(struct worker *worker, struct task *task, struct zip_entry **entries,
-                                  unsigned *count)
+/* A field of CSV (RFC 4180). */
+static void field_add(struct text *csv, const char *value, const char *end)
 {
+    text_add_string(csv, "\"");
+    for (; *value != '\0'; value++)
+        text_printf(csv, *value == '"' ? "\"\"" : "%c", *value);
+    text_printf(csv, "\"%s", end);
+}
+
+/* Which copy has which text: copies.csv of an embedding order. */
+static void copy_add(struct zip_source *source, const struct result *result, struct arena *arena)
+{
+    if (source->text_name == NULL) {
+        source->text_name = "copies.csv";
+        text_init(&source->text, arena);
+        text_add_string(&source->text, "fileName,watermark,sha256\r\n");
+    }
+    field_add(&source->text, result->name, ",");
+    field_add(&source->text, result->watermark, ",");
+    text_printf(&source->text, "%s\r\n", crypto_hex(arena, result->digest, sizeof result->digest));
+}
+
+/* The results of the order as entries; their names are unique already. */
+static enum iw_error source_read(struct worker *worker, struct task *task, struct zip_source *source)
+{
+    unsigned count;
     struct result *results;
     enum iw_error error = results_list(&(struct store){&task->context, worker->domain.store.db},
-                                       task->job.order_id, &results, count);
+                                       task->job.order_id, &results, &count);
     if (error != IW_OK)
         return error;
-    *entries = arena_array(task->arena, *count + 1, sizeof **entries);
-    for (unsigned i = 0; i < *count; i++) {
-        (*entries)[i].name = results[i].name;
-        (*entries)[i].format = results[i].format;
-        memcpy((*entries)[i].sha256, results[i].digest, sizeof(*entries)[i].sha256);
-        if (!storage_key_read(results[i].store_key, &(*entries)[i].key))
+    struct zip_entry *entries = arena_array(task->arena, count + 1, sizeof *entries);
+    *source = (struct zip_source){
+        .entries = entries, .count = count, .time_ms = order_id_time_ms(task->job.order_id)};
+    for (unsigned i = 0; i < count; i++) {
+        entries[i].name = results[i].name;
+        entries[i].format = results[i].format;
+        memcpy(entries[i].sha256, results[i].digest, sizeof entries[i].sha256);
+        if (!storage_key_read(results[i].store_key, &entries[i].key))
             return context_fail(&task->context, IW_SERVER_INTERNAL_ERROR, NULL);
+        if (results[i].watermark != NULL)
+            copy_add(source, &results[i], task->arena);
     }
     return IW_OK;
 }
 
 static struct outcome *archive_begin(struct worker *worker, struct task *task)
 {
-    struct zip_entry *entries = NULL;
-    unsigned count = 0;
+    struct zip_source source;
     task_start(task);
-    enum iw_error error = entries_read(worker, task, &entries, &count);
+    enum iw_error error = source_read(worker, task, &source);
     task->archive.key = (struct storage_key){
         .kind = FILEKEY_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
-    if (error == IW_OK && !fault_fails(FAULT_PROCESS_SPAWN, "archive") &&
-        child_fork(worker, task, entries, count)) {
+    if (error == IW_OK && !fault_fails(FAULT_PROCESS_SPAWN, "archive") && child_fork(worker, task, &source)) {
         task->deadline_ms = task->begun_ms + archive_limit_ms;
         return NULL;
     }

@@ -1,4 +1,6 @@
 """Contract 3.4: embedded watermarks, one copy per text, and extraction from the downloads."""
+import csv
+import hashlib
 import io
 import zipfile
 
@@ -56,7 +58,21 @@ def test_names_are_unique_in_the_order_and_in_the_zip(client, photo):
     assert names == ["a-1.jpg", "a-2.jpg", "a-1 (2).jpg", "a.jpg"]
     answer = client.get(f"{ORDERS}/{order['orderId']}/download").data
     archive = zipfile.ZipFile(io.BytesIO(client.request("GET", answer["downloadUrl"], key=False).body))
-    assert archive.namelist() == names
+    assert archive.namelist() == [*names, "copies.csv"]
+
+
+def test_copies_are_named_by_their_texts(client, photo):
+    """Texts that CSV must quote, in the download and in the archive."""
+    texts = ["for Ada", 'a "quoted", one', "=1+1", "요약 ✓"]
+    order = embedded(client, [("photo.jpg", photo, texts)])
+    answer = client.get(f"{ORDERS}/{order['orderId']}/download").data
+    assert [file["watermark"] for file in answer["files"]] == texts
+    archive = zipfile.ZipFile(io.BytesIO(client.request("GET", answer["downloadUrl"], key=False).body))
+    assert archive.testzip() is None
+    rows = list(csv.DictReader(io.StringIO(archive.read("copies.csv").decode(), newline="")))
+    assert rows == [{"fileName": file["fileName"], "watermark": text, "sha256": hashlib.sha256(archive.read(file["fileName"])).hexdigest()}
+                    for file, text in zip(answer["files"], texts)]
+    assert [extract(client, archive.read(row["fileName"]))["watermarkText"] for row in rows] == texts
 
 
 def test_ten_copies_of_a_file_are_one_complete_file(client, stack):

@@ -1067,7 +1067,9 @@ static void test_zip_follows_the_format(void)
     for (int i = 0; i < count; i++)
         CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[i].key, bytes[i], sizes[i]), IW_OK);
     CU_ASSERT_EQUAL_FATAL(
-        zip_build(storage, &context, &(struct zip_source){entries, count, 1700000000123}, &key, &made),
+        zip_build(storage, &context,
+                  &(struct zip_source){.entries = entries, .count = count, .time_ms = 1700000000123}, &key,
+                  &made),
         IW_OK);
     char *whole = archive_read(storage, &key, made.size_bytes);
     crypto_sha256(whole, (size_t)made.size_bytes, digest);
@@ -1088,7 +1090,9 @@ static void test_zip_follows_the_format(void)
     free(big);
     /* The same order gives the same bytes. */
     CU_ASSERT_EQUAL(
-        zip_build(storage, &context, &(struct zip_source){entries, count, 1700000000123}, &key, &again),
+        zip_build(storage, &context,
+                  &(struct zip_source){.entries = entries, .count = count, .time_ms = 1700000000123}, &key,
+                  &again),
         IW_OK);
     CU_ASSERT_EQUAL(memcmp(&again, &made, sizeof made), 0);
     storage_close(storage);
@@ -1210,12 +1214,16 @@ static void test_a_zip_that_fails_leaves_nothing(void)
     test_begin();
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[0].key, "one", 3), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+    CU_ASSERT_EQUAL(zip_build(storage, &context,
+                              &(struct zip_source){.entries = entries, .count = 2, .time_ms = 1}, &key,
+                              &made),
                     IW_NOT_FOUND);
     CU_ASSERT_EQUAL(files_count(), 1);
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "twO", 3), IW_OK);
-    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+    CU_ASSERT_EQUAL(zip_build(storage, &context,
+                              &(struct zip_source){.entries = entries, .count = 2, .time_ms = 1}, &key,
+                              &made),
                     IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_STRING_EQUAL(context.reason, "result_changed");
     CU_ASSERT_PTR_NOT_NULL(strstr(context.cause, "out/7/2.1"));
@@ -1223,7 +1231,9 @@ static void test_a_zip_that_fails_leaves_nothing(void)
     context_fresh();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &entries[1].key, "two", 3), IW_OK);
     fault = FAULT_WRITE;
-    CU_ASSERT_EQUAL(zip_build(storage, &context, &(struct zip_source){entries, 2, 1}, &key, &made),
+    CU_ASSERT_EQUAL(zip_build(storage, &context,
+                              &(struct zip_source){.entries = entries, .count = 2, .time_ms = 1}, &key,
+                              &made),
                     IW_SERVICE_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(context.reason, "store_full");
     CU_ASSERT_EQUAL(files_count(), 2);

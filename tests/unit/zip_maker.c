@@ -73,7 +73,9 @@ static void archive_build(struct storage *storage, const struct zip_entry *entri
                           const char *folder)
 {
     struct zip_facts facts;
-    must(zip_build(storage, &context, &(struct zip_source){entries, count, time_ms}, &archive_key, &facts),
+    must(zip_build(storage, &context,
+                   &(struct zip_source){.entries = entries, .count = count, .time_ms = time_ms}, &archive_key,
+                   &facts),
          "zip_build");
     const char *from = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &archive_key));
     if (rename(from, arena_printf(arena, "%s/archive.zip", folder)) != 0)
