@@ -20,7 +20,7 @@ if [ ! -f .configured ]; then
     "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
     touch .configured
 fi
-make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
+make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libsearch.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
 
 # The libraries come from the Makefile, so that there is no second list.
 linked=$(make -s -f - print <<'MAKE'
@@ -43,7 +43,7 @@ sources_of() {
 
 target_is_built() {
     [ "$1" -nt libengine.a ] && [ "$1" -nt libstore.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
-        [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] && [ "$1" -nt libmodel.a ] &&
+        [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] && [ "$1" -nt libmodel.a ] && [ "$1" -nt libsearch.a ] &&
         [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$1")" ]
 }
 
