@@ -26,15 +26,6 @@ static bool is_ok(struct domain *domain, enum iw_error error)
     return cause_of(domain, error) == NULL;
 }
 
-/* Asks for an object that does not exist. */
-static const char *object_store_cause(struct domain *domain)
-{
-    struct storage_facts facts;
-    const struct storage_key key = {.kind = FILEKEY_UPLOAD, .order_id = 1};
-    enum iw_error error = storage_stat(domain->storage, domain->context, &key, &facts);
-    return cause_of(domain, error == IW_NOT_FOUND ? IW_OK : error);
-}
-
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
@@ -43,7 +34,11 @@ struct health health_check(struct domain *domain)
     health.redis_cause = has_redis ? NULL : arena_text(domain->context->arena, redis_cause(domain->redis));
     context_clear(domain->context);
     if (domain_is_direct(domain)) {
-        health.store_cause = object_store_cause(domain);
+        /* Asks for an object that does not exist. */
+        struct storage_facts facts;
+        const struct storage_key key = {.kind = FILEKEY_UPLOAD, .order_id = 1};
+        enum iw_error error = storage_stat(domain->storage, domain->context, &key, &facts);
+        health.store_cause = cause_of(domain, error == IW_NOT_FOUND ? IW_OK : error);
     } else {
         health.has_room = storage_room(domain->config->store_path, &health.free_bytes, &health.size_bytes);
         health.store_cause = health.has_room ? NULL

@@ -17,12 +17,6 @@ enum {
     unwritten_ms = 60 * 1000 /* the row of a check is older than its order; a creation takes no longer */
 };
 
-static int64_t pause_of(int64_t age_ms)
-{
-    int64_t pause_ms = age_ms / age_parts;
-    return pause_ms < pause_least_ms ? pause_least_ms : pause_ms > pause_most_ms ? pause_most_ms : pause_ms;
-}
-
 /* Starts the order when all uploads are there; *is_over: there is nothing to look for any more. */
 static enum iw_error order_look(struct domain *domain, const struct check *check, bool *is_over)
 {
@@ -54,9 +48,12 @@ static enum iw_error order_look(struct domain *domain, const struct check *check
 static enum iw_error check_run(struct domain *domain, const struct check *check)
 {
     bool is_over = false;
-    int64_t now_ms = clock_now_ms();
+    int64_t now_ms = clock_now_ms(), pause_ms = (now_ms - order_id_time_ms(check->order_id)) / age_parts;
     const char *reason;
     enum iw_error error = order_look(domain, check, &is_over);
+    pause_ms = pause_ms < pause_least_ms  ? pause_least_ms
+               : pause_ms > pause_most_ms ? pause_most_ms
+                                          : pause_ms;
     domain->context->order_id = check->order_id;
     reason = domain->context->reason;
     if (error != IW_OK && reason != NULL && strncmp(reason, "store_", 6) == 0) {
@@ -66,8 +63,7 @@ static enum iw_error check_run(struct domain *domain, const struct check *check)
     }
     if (error == IW_OK)
         error = is_over ? checks_delete(&domain->store, check->order_id)
-                        : checks_move(&domain->store, check->order_id,
-                                      now_ms + pause_of(now_ms - order_id_time_ms(check->order_id)));
+                        : checks_move(&domain->store, check->order_id, now_ms + pause_ms);
     domain->context->order_id = 0;
     return error;
 }

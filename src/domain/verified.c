@@ -6,17 +6,17 @@
 
 #include "store/users.h"
 
-static bool is_same_text(const char *one, const char *other)
+/* True when the user has the password and the second factor that were verified, and may still sign in. */
+static bool is_as_verified(const struct user *now, const struct user *verified)
 {
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
-static bool is_same_factor(const struct user *one, const struct user *other)
-{
-    size_t size = one->totp_sealed != NULL ? one->totp_sealed_size : 0;
-    size_t other_size = other->totp_sealed != NULL ? other->totp_sealed_size : 0;
-    return one->totp_enabled_ms == other->totp_enabled_ms && size == other_size &&
-           (size == 0 || memcmp(one->totp_sealed, other->totp_sealed, size) == 0);
+    const char *hash = now->password_hash, *verified_hash = verified->password_hash;
+    size_t size = now->totp_sealed != NULL ? now->totp_sealed_size : 0;
+    size_t verified_size = verified->totp_sealed != NULL ? verified->totp_sealed_size : 0;
+    bool is_same_hash =
+        hash == NULL || verified_hash == NULL ? hash == verified_hash : strcmp(hash, verified_hash) == 0;
+    return is_same_hash && now->totp_enabled_ms == verified->totp_enabled_ms && size == verified_size &&
+           (size == 0 || memcmp(now->totp_sealed, verified->totp_sealed, size) == 0) &&
+           now->is_disabled == verified->is_disabled;
 }
 
 enum iw_error verified_lock(const struct domain *domain, const struct user *user, const char *action)
@@ -29,8 +29,7 @@ enum iw_error verified_lock(const struct domain *domain, const struct user *user
         context_clear(domain->context);
     else if (error != IW_OK)
         return error;
-    if (error == IW_OK && is_same_text(now.password_hash, user->password_hash) &&
-        is_same_factor(&now, user) && now.is_disabled == user->is_disabled)
+    if (error == IW_OK && is_as_verified(&now, user))
         return IW_OK;
     return context_fail(domain->context, IW_SESSION_REQUIRED,
                         "Your password or second factor was changed meanwhile; sign in again.");
