@@ -352,7 +352,7 @@ CREATE TABLE order_words (
 
 -- The numbers of rows and bytes that /metrics shows.  imgward-worker counts large tables in slices.
 CREATE TABLE census (
-    source VARCHAR(20) CHARACTER SET ascii NOT NULL COMMENT 'the table that was read',
+    source VARCHAR(20) CHARACTER SET ascii NOT NULL COMMENT 'what was counted: enum census_source',
     kind VARCHAR(20) CHARACTER SET ascii NOT NULL COMMENT 'of jobs; else empty',
     state VARCHAR(20) CHARACTER SET ascii NOT NULL,
     number BIGINT NOT NULL,
