@@ -33,12 +33,6 @@ static bool is_upload_key(const char *key)
     return strncmp(key, "in/", 3) == 0;
 }
 
-/* Another path names no file: it has no method, and its signature is refused. */
-static bool is_download_key(const char *key)
-{
-    return strncmp(key, "out/", 4) == 0 || strncmp(key, "zip/", 4) == 0 || strncmp(key, "thumb/", 6) == 0;
-}
-
 static const char *methods_of(const char *key)
 {
     return is_upload_key(key) ? "PUT, OPTIONS" : "GET, HEAD, OPTIONS";
@@ -145,7 +139,10 @@ static enum iw_error announced_read(struct request *request, struct announced *a
 static enum iw_error method_check(struct request *request, const char *key)
 {
     bool is_upload = is_upload_key(key);
-    if (request->method == (is_upload ? METHOD_PUT : METHOD_GET) || (!is_upload && !is_download_key(key)))
+    bool is_download =
+        strncmp(key, "out/", 4) == 0 || strncmp(key, "zip/", 4) == 0 || strncmp(key, "thumb/", 6) == 0;
+    /* Another path names no file: it has no method, and its signature is refused. */
+    if (request->method == (is_upload ? METHOD_PUT : METHOD_GET) || !(is_upload || is_download))
         return IW_OK;
     response_header(request, "Allow", methods_of(key));
     return context_fail(request->context, IW_METHOD_NOT_ALLOWED,

@@ -87,12 +87,6 @@ static void group_path(const char *root, const char *name, char path[PATH_MAX])
         fclose(stream);
 }
 
-static bool is_unit(const char *path)
-{
-    size_t length = strlen(path);
-    return length > 8 && strcmp(path + length - 8, ".service") == 0;
-}
-
 /* The least limit from this process's group up to the root; the limit of a unit counts only with_units. */
 static double least_limit(const char *root, const struct controller *kind, bool with_units)
 {
@@ -101,7 +95,9 @@ static double least_limit(const char *root, const struct controller *kind, bool 
     group_path(root, kind->name, path);
     for (;;) {
         snprintf(folder, sizeof folder, "%s%s", kind->mount, path);
-        double limit = with_units || !is_unit(path) ? group_limit(root, kind, folder) : INFINITY;
+        size_t length = strlen(path);
+        bool is_unit = length > 8 && strcmp(path + length - 8, ".service") == 0;
+        double limit = with_units || !is_unit ? group_limit(root, kind, folder) : INFINITY;
         least = limit < least ? limit : least;
         char *slash = strrchr(path, '/');
         if (slash == NULL || path[1] == '\0')

@@ -119,12 +119,6 @@ static void filter_read(struct request *request, struct request_log_filter *filt
         context_detail(request->context, "keyId", "is \"%.40s\"; it must be the id of a key", key);
 }
 
-static bool is_search(const struct request_log_filter *filter)
-{
-    return filter->method != NULL || filter->status_from > 0 || filter->code != NULL || filter->key_id > 0 ||
-           filter->request_id != NULL;
-}
-
 static enum iw_error requests_show(struct request *request)
 {
     struct page page;
@@ -135,9 +129,11 @@ static enum iw_error requests_show(struct request *request)
     filter.before_id = before_read(request);
     filter.limit = page.limit < 0 ? 1000 : page.limit;
     filter.offset = page_offset(&page);
+    bool is_search = filter.method != NULL || filter.status_from > 0 || filter.code != NULL ||
+                     filter.key_id > 0 || filter.request_id != NULL;
     enum iw_error error = context_validated(request->context);
-    if (error == IW_OK)
-        error = is_search(&filter) ? page_search_take(request) : IW_OK;
+    if (error == IW_OK && is_search)
+        error = page_search_take(request);
     if (error == IW_OK)
         error = request_log_list(request->domain, &filter, &rows);
     if (error != IW_OK)

@@ -111,14 +111,6 @@ static void check_render(struct render *render, const char *name, enum verdict v
     render_object_end(render);
 }
 
-static unsigned workers_up(const struct health_numbers *numbers)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count; i++)
-        count += health_worker_is_up(&numbers->workers[i]);
-    return count;
-}
-
 /* The first worker with a failure, else the first one. */
 static void images_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
 {
@@ -146,7 +138,9 @@ static void mail_check(struct render *render, struct arena *arena, const struct 
 static void numbers_check(struct render *render, struct arena *arena, const struct config *config,
                           const struct health_numbers *numbers)
 {
-    unsigned up = workers_up(numbers);
+    unsigned up = 0;
+    for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count; i++)
+        up += health_worker_is_up(&numbers->workers[i]);
     int64_t near_limit = health_number(numbers, CENSUS_ACCOUNTS, "near_limit");
     int64_t oldest = health_oldest_s(numbers, CENSUS_JOBS, "queued");
     check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,

@@ -326,17 +326,13 @@ static enum iw_error passwords_make(struct init *init)
     return error;
 }
 
-static bool has_program_users(const struct config *config)
-{
-    return config->api_database_user[0] != '\0' || config->console_database_user[0] != '\0' ||
-           config->worker_database_user[0] != '\0';
-}
-
 static enum init_verdict step_grants(struct init *init)
 {
     unsigned made = 0;
-    if (!has_program_users(&init->config))
-        return say(init, INIT_THERE, "not needed: all programs use %s", init->config.database_user);
+    const struct config *config = &init->config;
+    if (config->api_database_user[0] == '\0' && config->console_database_user[0] == '\0' &&
+        config->worker_database_user[0] == '\0')
+        return say(init, INIT_THERE, "not needed: all programs use %s", config->database_user);
     if (passwords_make(init) != IW_OK)
         return say_error(init);
     if (!init->has_administrator)

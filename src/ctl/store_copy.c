@@ -31,15 +31,6 @@ struct copying {
     unsigned char piece[piece_bytes];
 };
 
-/* A file that is complete in the target: a write is visible only as a whole. */
-static bool is_present(struct copying *work, const struct storage_key *key, const struct files_stored *file)
-{
-    struct storage_facts facts;
-    enum iw_error error = storage_stat(work->to, &work->context, key, &facts);
-    context_clear(&work->context);
-    return error == IW_OK && (file->size_bytes < 0 || facts.size_bytes == file->size_bytes);
-}
-
 /* Reads the source into the writer; digest gets the SHA-256. */
 static enum iw_error bytes_copy(struct copying *work, int descriptor, struct storage_writer *writer,
                                 uint8_t digest[sha256_bytes])
@@ -85,14 +76,18 @@ static enum iw_error open_copy(struct copying *work, const struct storage_key *k
 static enum iw_error file_copy(struct copying *work, const struct files_stored *file)
 {
     struct storage_key key;
+    struct storage_facts facts;
     int descriptor = -1;
     if (!storage_key_read(file->store_key, &key))
         return IW_OK;
-    if (is_present(work, &key, file)) {
+    enum iw_error error = storage_stat(work->to, &work->context, &key, &facts);
+    context_clear(&work->context);
+    /* It is complete in the target: a write is visible only as a whole. */
+    if (error == IW_OK && (file->size_bytes < 0 || facts.size_bytes == file->size_bytes)) {
         work->present++;
         return IW_OK;
     }
-    enum iw_error error = storage_get(work->from, &work->context, &key, &descriptor, NULL);
+    error = storage_get(work->from, &work->context, &key, &descriptor, NULL);
     if (error == IW_NOT_FOUND) {
         context_clear(&work->context);
         work->missing++;

@@ -38,22 +38,18 @@ static void webp_load(const struct picture_form *form, uint64_t pixels, struct p
     load->encode_bytes += pixels * library;
 }
 
-static void jpeg_load(const struct picture_form *form, uint64_t pixels, struct picture_load *load)
-{
-    enum { inks = 4 };
-    load->pixel_bytes += form->is_cmyk ? pixels * inks : 0;
-    load->decode_bytes = load->encode_bytes = load->pixel_bytes + form->coefficient_bytes;
-}
-
 struct picture_load picture_load(const struct picture_form *form)
 {
+    enum { inks = 4 };
     uint64_t pixels = (uint64_t)form->width_px * form->height_px;
     uint64_t bytes = pixels * form->channels * (form->depth_bits / 8);
     struct picture_load load = {form->width_px, form->height_px, bytes, bytes, bytes};
     if (form->format == FORMAT_WEBP)
         webp_load(form, pixels, &load);
-    if (form->format == FORMAT_JPEG)
-        jpeg_load(form, pixels, &load);
+    if (form->format == FORMAT_JPEG) {
+        load.pixel_bytes += form->is_cmyk ? pixels * inks : 0;
+        load.decode_bytes = load.encode_bytes = load.pixel_bytes + form->coefficient_bytes;
+    }
     /* The result is extra; noise in the low byte of 16 bits does not compress. */
     if (form->format == FORMAT_PNG)
         load.encode_bytes += form->depth_bits == 16 ? bytes : bytes / 2;
@@ -77,15 +73,6 @@ uint64_t picture_allowed_bytes(uint64_t process_bytes)
     return process_bytes - process_bytes / 8;
 }
 
-/* The same picture with a part of its sides, in percent. */
-static struct picture_load load_scaled(const struct picture_load *load, unsigned percent)
-{
-    uint64_t part = (uint64_t)percent * percent, whole = 10000;
-    return (struct picture_load){load->width_px * percent / 100, load->height_px * percent / 100,
-                                 load->pixel_bytes / whole * part, load->decode_bytes / whole * part,
-                                 load->encode_bytes / whole * part};
-}
-
 enum iw_error picture_check_memory(struct context *context, const struct picture_load *load,
                                    const struct picture_engine *engine, uint64_t most_bytes)
 {
@@ -93,8 +80,13 @@ enum iw_error picture_check_memory(struct context *context, const struct picture
     struct picture_load small = *load;
     if (most_bytes == 0 || needed_bytes <= most_bytes)
         return IW_OK;
-    for (unsigned percent = 99; picture_work_bytes(&small, engine) > most_bytes && percent > 0; percent--)
-        small = load_scaled(load, percent);
+    /* The same picture with a part of its sides. */
+    for (unsigned percent = 99; picture_work_bytes(&small, engine) > most_bytes && percent > 0; percent--) {
+        uint64_t part = (uint64_t)percent * percent, whole = 10000;
+        small = (struct picture_load){load->width_px * percent / 100, load->height_px * percent / 100,
+                                      load->pixel_bytes / whole * part, load->decode_bytes / whole * part,
+                                      load->encode_bytes / whole * part};
+    }
     context->reason = "memory_estimate";
     return context_fail(context, IW_IMAGE_TOO_LARGE,
                         "The image is %" PRIu32 " x %" PRIu32 " px and needs about %" PRIu64

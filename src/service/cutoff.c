@@ -16,11 +16,6 @@ enum {
 
 static const uint8_t png_end[] = {0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82};
 
-static uint32_t big_endian(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 static uint32_t little_endian(const uint8_t *bytes)
 {
     return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
@@ -37,7 +32,8 @@ static void png_chunk(struct cutoff *cutoff)
         memcmp(head, "\0\0\0\x0dIHDR", chunk_head_bytes) == 0 || memcmp(head + 4, "CgBI", 4) == 0;
     cutoff->is_in_pixels = memcmp(head + 4, "IDAT", 4) == 0;
     cutoff->has_pixels |= cutoff->is_in_pixels;
-    cutoff->left_bytes = (uint64_t)big_endian(head) + png_crc_bytes;
+    uint32_t length = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
+    cutoff->left_bytes = (uint64_t)length + png_crc_bytes;
     cutoff->is_judged =
         (head[0] & 0x80) != 0 || memcmp(head + 4, "IEND", 4) == 0 || (cutoff->heads == 1 && !is_header);
 }

@@ -82,17 +82,13 @@ static enum header_step frame_read(struct header *header)
     return HEADER_FOUND;
 }
 
-static bool is_frame(unsigned code)
-{
-    return code >= 0xC0 && code <= 0xCF && code != 0xC4 && code != 0xC8 && code != 0xCC;
-}
-
 /* Bytes that are no marker are passed over, as by libjpeg. */
 static enum header_step jpeg_part(struct header *header)
 {
     const uint8_t *head = header->head;
     unsigned length = big_endian(head + 2, 2), code = head[1];
     bool is_bare = code == 0 || code == 0xFF || code == 0x01 || (code >= 0xD0 && code <= 0xD8);
+    bool is_frame = code >= 0xC0 && code <= 0xCF && code != 0xC4 && code != 0xC8 && code != 0xCC;
     if (header->wanted > jpeg_marker_bytes)
         return frame_read(header);
     if (head[0] != 0xFF || is_bare) {
@@ -100,7 +96,7 @@ static enum header_step jpeg_part(struct header *header)
         memmove(header->head, header->head + 1, --header->count);
         return HEADER_LONGER;
     }
-    if (is_frame(code))
+    if (is_frame)
         return part_longer(header, jpeg_frame_bytes);
     if (code == 0xDA || code == 0xD9 || length < 2)
         return HEADER_NONE;

@@ -48,15 +48,6 @@ static void words_add(struct text *text, const char *phrase)
     }
 }
 
-static void subject_add(struct text *text, const char *subject)
-{
-    text_add_string(text, "Subject:");
-    if (text_is_ascii(subject, strlen(subject)))
-        text_printf(text, " %s\r\n", subject);
-    else
-        words_add(text, subject);
-}
-
 /* A name of ASCII is a quoted string, unless it is made of atoms (RFC 5322, 3.2.3), as encoded words are. */
 static void from_add(struct text *text, const struct mailbox *from)
 {
@@ -101,7 +92,11 @@ static void message_build(struct text *text, const struct mailbox *from, const s
     from_add(text, from);
     text_printf(text, "To: <%s>\r\nMessage-ID: <%s%s>\r\n", mail->recipient, mail->id,
                 strrchr(from->address, '@'));
-    subject_add(text, mail->subject);
+    text_add_string(text, "Subject:");
+    if (text_is_ascii(mail->subject, strlen(mail->subject)))
+        text_printf(text, " %s\r\n", mail->subject);
+    else
+        words_add(text, mail->subject);
     text_add_string(text,
                     "Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
                     "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n");
