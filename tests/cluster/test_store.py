@@ -513,7 +513,7 @@ def test_an_embedding_starts_by_itself_and_an_extraction_reads_it(stack, client,
     archive = direct("GET", data["downloadUrl"])
     assert archive.headers["Content-Type"] == "application/zip" and file_name(archive) == data["fileName"]
     with zipfile.ZipFile(io.BytesIO(archive.body)) as opened:
-        assert opened.testzip() is None and opened.namelist() == [file["fileName"] for file in data["files"]]
+        assert opened.testzip() is None and opened.namelist() == [*(file["fileName"] for file in data["files"]), "copies.csv"]
         marked = opened.read(opened.namelist()[0])
     assert cleared(bucket, order["orderId"]) == ["out", "out", "out", "thumb", "zip"]
     file = {"fileName": "s.jpg", "includeOriginal": True, "originalFile": {"fileName": "o.jpg"}}
