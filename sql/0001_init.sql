@@ -63,6 +63,7 @@ CREATE TABLE orders (
     zip_store_key VARCHAR(128) CHARACTER SET ascii NULL COMMENT 'the archive, when there are several results',
     zip_size_bytes BIGINT NULL,
     watermark_text TEXT NULL COMMENT 'what an extraction found',
+    watermark_certainty BIGINT NULL COMMENT 'one of so many unmarked pictures gives that answer',
     error_code VARCHAR(40) CHARACTER SET ascii NULL COMMENT 'of the order as a whole, such as UPLOAD_EXPIRED',
     request_id VARCHAR(64) CHARACTER SET ascii NOT NULL DEFAULT '',
     created_at DATETIME(3) NOT NULL,

@@ -73,7 +73,11 @@ enum { WATERMARK_NUMBERS_MOST = 16 };
 struct watermark_numbers {
     unsigned count;
     uint64_t numbers[WATERMARK_NUMBERS_MOST];
-    float correlations[WATERMARK_NUMBERS_MOST]; /* of each word with the picture, standard deviations */
+    /*
+     * At most one of this many pictures without a mark gives the answer, with a bound of 10^15. An answer can
+     * be one of the candidates; without candidates it can be any number. Derivation: doc/watermark.md.
+     */
+    int64_t certainties[WATERMARK_NUMBERS_MOST];
 };
 
 /* Numbers that a picture may carry, those of an account for example. */

@@ -125,8 +125,13 @@ static enum iw_error show_detail(struct request *request)
     render_string(render, "errors", order_errors(request->arena, &view));
     texts_render(render, request->arena, &texts);
     render_string(render, "watermarkText", view.order.watermark_text);
-    if (view.order.type == ORDER_WATERMARK_EXTRACT)
+    if (view.order.type == ORDER_WATERMARK_EXTRACT) {
+        if (view.order.watermark_text != NULL)
+            render_integer(render, "certainty", view.order.certainty);
+        else
+            render_null(render, "certainty");
         places_render(render, places, place_count);
+    }
     files_render(render, &view, &texts);
     render_object_end(render);
     return IW_OK;

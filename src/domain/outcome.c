@@ -135,34 +135,43 @@ static enum iw_error pushed_write(const struct store *store, struct outcome_writ
     return usage_count(store, record);
 }
 
-/* Add the text of a number, if it is of the order's account, on a separate line. */
-static enum iw_error text_take(const struct store *store, const struct outcome_write *record, uint64_t number,
-                               struct text *texts)
+/* What an extraction found of its account: the texts, one a line, and the certainty of the weakest. */
+struct findings {
+    struct text texts;
+    int64_t certainty;
+};
+
+/* Add a number if it is of the order's account. */
+static enum iw_error finding_add(const struct store *store, const struct outcome_write *record,
+                                 unsigned index, struct findings *findings)
 {
     const char *text;
     size_t length;
+    uint64_t number = record->outcome->watermark_numbers[index];
+    int64_t certainty = record->outcome->watermark_certainties[index];
     enum iw_error error = texts_find(store, record->order.account_id, number, &text, &length);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
-    if (texts->length > 0)
-        text_add_string(texts, "\n");
-    text_add(texts, text, length);
+    if (findings->texts.length > 0)
+        text_add_string(&findings->texts, "\n");
+    text_add(&findings->texts, text, length);
+    findings->certainty = certainty < findings->certainty ? certainty : findings->certainty;
     return texts_reading_write(store, record->order.id, number);
 }
 
 /* A collage may hold marks of several accounts. */
 static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
 {
-    struct text texts;
-    const struct outcome *outcome = record->outcome;
+    struct findings findings = {.certainty = INT64_MAX};
     enum iw_error error = usage_count(store, record);
-    text_init(&texts, store->context->arena);
-    for (unsigned i = 0; error == IW_OK && i < outcome->watermark_count; i++)
-        error = text_take(store, record, outcome->watermark_numbers[i], &texts);
-    record->order_event = texts.length > 0 ? ORDER_EVENT_DETECT : ORDER_EVENT_UNDETECT;
-    if (error != IW_OK || texts.length == 0)
+    text_init(&findings.texts, store->context->arena);
+    for (unsigned i = 0; error == IW_OK && i < record->outcome->watermark_count; i++)
+        error = finding_add(store, record, i, &findings);
+    record->order_event = findings.texts.length > 0 ? ORDER_EVENT_DETECT : ORDER_EVENT_UNDETECT;
+    if (error != IW_OK || findings.texts.length == 0)
         return error;
-    return orders_watermark_write(store, record->order.id, texts.data, texts.length);
+    return orders_watermark_write(store, record->order.id, findings.texts.data, findings.texts.length,
+                                  findings.certainty);
 }
 
 /* Writes the row that names the fetched bytes, and the job on them. */

@@ -40,7 +40,8 @@ struct outcome {
     const char *note;
 
     /* OUTCOME_READING */
-    const uint64_t *watermark_numbers; /* those found in the picture, of any account */
+    const uint64_t *watermark_numbers;    /* those found in the picture, of any account */
+    const int64_t *watermark_certainties; /* of each */
     unsigned watermark_count;
 
     /* OUTCOME_FETCHED */

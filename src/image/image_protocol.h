@@ -22,7 +22,7 @@
 #include <imgward/watermark.h>
 
 enum {
-    image_protocol_version = 8,
+    image_protocol_version = 9,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
@@ -31,7 +31,7 @@ enum {
 };
 
 /* Increase the number with image_protocol_version. */
-#define IMAGE_BUILD PACKAGE_VERSION "/7"
+#define IMAGE_BUILD PACKAGE_VERSION "/8"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */

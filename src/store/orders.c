@@ -15,7 +15,7 @@
 #define ORDER_COLUMNS                                                                                        \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
-    "o.updated_at, o.expires_at, o.thumbnail_store_key"
+    "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty"
 
 /* The columns of file_read, in its order. */
 #define FILE_COLUMNS                                                                                         \
@@ -23,7 +23,7 @@
     "f.source_url, "                                                                                         \
     "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
 
-enum { order_columns = 17 };
+enum { order_columns = 18 };
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
@@ -48,6 +48,7 @@ static void order_read(const struct db_value *columns, struct order *order)
         .created_ms = db_integer_of(&columns[13]),
         .updated_ms = db_integer_of(&columns[14]),
         .expires_ms = db_integer_of(&columns[15]),
+        .certainty = db_integer_of(&columns[17]),
         .thumbnail_store_key = db_text_of(&columns[16]),
     };
     if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
@@ -628,10 +629,11 @@ enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t o
 }
 
 enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
-                                     size_t length)
+                                     size_t length, int64_t certainty)
 {
-    const struct db_value values[] = {db_bytes(text, length), db_integer(order_id)};
-    return db_run(store, "UPDATE orders SET watermark_text = ? WHERE id = ?", values, 2, NULL);
+    const struct db_value values[] = {db_bytes(text, length), db_integer(certainty), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET watermark_text = ?, watermark_certainty = ? WHERE id = ?", values,
+                  3, NULL);
 }
 
 enum iw_error orders_status(const struct store *store, int64_t order_id, enum order_status *status)

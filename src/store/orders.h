@@ -120,9 +120,9 @@ enum iw_error orders_archive_write(const struct store *store, int64_t order_id, 
 enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t order_id,
                                             const uint8_t digest[32]) IW_MUST_USE;
 
-/* Writes the text that an extraction read. */
+/* Writes the text that an extraction read, and its certainty. */
 enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
-                                     size_t length) IW_MUST_USE;
+                                     size_t length, int64_t certainty) IW_MUST_USE;
 
 /* The status of an order; ORDER_NOT_FOUND. */
 enum iw_error orders_status(const struct store *store, int64_t order_id,

@@ -336,9 +336,12 @@ static struct outcome *reading_outcome(struct task *task, const struct image_ans
 {
     struct outcome *outcome = task_outcome(task, OUTCOME_READING);
     uint64_t *numbers = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *numbers);
+    int64_t *certainties = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *certainties);
     memcpy(numbers, answer->watermarks.numbers, WATERMARK_NUMBERS_MOST * sizeof *numbers);
+    memcpy(certainties, answer->watermarks.certainties, WATERMARK_NUMBERS_MOST * sizeof *certainties);
     outcome->watermark_count = answer->error == IW_OK ? answer->watermarks.count : 0;
     outcome->watermark_numbers = numbers;
+    outcome->watermark_certainties = certainties;
     return outcome_note(task, answer);
 }
 

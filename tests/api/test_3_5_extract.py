@@ -64,12 +64,24 @@ def test_of_two_accounts_marks_each_reads_its_own(client, stranger, stack, marke
     assert len(told.stdout.split()) == 1 and "text: of the stranger\n" in told.stderr, told
 
 
+def test_a_weak_mark_is_read_by_its_account_only(client, stranger):
+    """JPEG 10 of a photograph: too weak for a reader that does not know the numbers."""
+    photo = pictures.jpeg(640, 480, seed=59, quality=93)
+    [(_, copy)] = results(client, embedded(client, [("a.jpg", photo, [TEXT])])["orderId"])
+    weak = pictures.encode(pictures.decode(copy), "JPEG", quality=10)
+    read = extract(client, weak)
+    assert read["watermarkText"] == TEXT and 10**9 <= read["certainty"] <= 10**15
+    unread = extract(stranger, weak)
+    assert (unread["status"], unread["certainty"], unread["foundIn"]) == ("undetected", None, None)
+
+
 def test_each_copy_has_its_own_number(client, stack, photo):
     """Copies with one text have different numbers, so no average of them has the mark of one."""
     order = embedded(client, [("a.jpg", photo, [TEXT, TEXT]), ("b.jpg", photo, [TEXT])])
     rows = stack.sql(f"SELECT number, text_id FROM order_watermarks WHERE order_id = {order['orderId']}")
     assert len({number for number, _ in rows}) == 3 and len({text for _, text in rows}) == 1
     last = results(client, order["orderId"])[2][1]
+    assert extract(client, last)["certainty"] == 10**15
     assert extract(client, last)["foundIn"] == {
         "watermark": TEXT, "orderId": order["orderId"], "orderName": order["orderName"], "fileName": "b.jpg",
         "createdAt": order["createdAt"], "isSamePicture": None, "others": []}

@@ -1,6 +1,6 @@
 // Read a watermark: a suspect picture, and the original where there is one.
 import { html, useEffect, useState } from "../lib/view.js";
-import { t, bytes, day } from "../lib/text.js";
+import { t, bytes, day, number } from "../lib/text.js";
 import { Button, Failure, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview } from "../lib/pictures.js";
@@ -68,7 +68,7 @@ export function Result({ order, original, onAgain }) {
   const picture = files.length > 0 && originalOf(order.orderId, files[0].fileId);
   return html`<article class="card result" aria-live="polite">
     ${picture && isEnded(status) && html`<div class="one asked"><${Preview} file=${picture} box=${320} label=${t("read.picture", { name: picture.name })} /><span class="name">${picture.name}</span></div>`}
-    ${status === "detected" && html`<div class="found"><${Icon} name="check" /><div><p class="muted">${t("read.found")}</p><p class="mark">${watermarkText}</p></div></div><${Places} found=${order.foundIn} />`}
+    ${status === "detected" && html`<div class="found"><${Icon} name="check" /><div><p class="muted">${t("read.found")}</p><p class="mark">${watermarkText}</p><p class="muted small">${t("read.certainty", { count: number(order.certainty) })}</p></div></div><${Places} found=${order.foundIn} />`}
     ${status === "undetected" && html`<h2>${t("read.nothing")}</h2><p>${t("read.help")}</p>
       <ul>${!original && html`<li>${t("read.help.original")}</li>`}<li>${t("read.help.larger")}</li><li>${t("read.help.untouched")}</li><li>${t("read.help.account")}</li></ul>`}
     ${status === "failed" && html`<${Notice} kind="error" title=${t("read.failed")}>${errors}<//>`}

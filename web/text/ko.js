@@ -89,7 +89,7 @@ export default {
   "read.original": "내 원본(선택)", "read.originalHint": "워터마크가 없는 원본이 있으면 손상된 표시도 읽을 수 있습니다.", "read.drop": "그림을 여기에 놓으세요", "read.other": "다른 그림 선택", "read.action": "워터마크 읽기", "read.running": "워터마크를 찾고 있습니다",
   "read.found": "이 그림의 워터마크", "read.nothing": "워터마크를 찾지 못했습니다", "read.help": "다음 방법이 도움이 될 수 있습니다.", "read.help.original": "워터마크가 없는 원본을 추가하면 더 약한 표시도 읽을 수 있습니다.", "read.help.larger": "찾을 수 있는 가장 큰 그림을 사용하세요.",
   "read.help.untouched": "화면을 찍은 사진 대신 파일 자체를 사용하세요.", "read.help.account": "내 계정의 표시만 읽을 수 있습니다.", "read.failed": "그림을 읽지 못했습니다", "read.again": "다른 그림 읽기", "read.order": "이 읽기 보기",
-  "read.from": "이 표시를 만든 주문", "read.places": "이 문구가 있는 주문(최신순)", "read.place": "{file}, {day} 주문", "read.mixed": "이 표시들을 만든 주문", "read.picture": "읽은 그림: {name}",
+  "read.certainty": "확실성: 워터마크가 없는 그림 {count}장 가운데 많아야 1장에서만 이 결과가 나옵니다.", "read.from": "이 표시를 만든 주문", "read.places": "이 문구가 있는 주문(최신순)", "read.place": "{file}, {day} 주문", "read.mixed": "이 표시들을 만든 주문", "read.picture": "읽은 그림: {name}",
   // Developers
   "developers.title": "개발자", "developers.lead": "키가 있으면 직접 만든 프로그램이 이 계정으로 주문할 수 있습니다.", "developers.docs": "API 설명서",
   "keys.title": "API 키", "keys.create": "키 만들기", "keys.prefix": "앞부분", "keys.used": "마지막 사용", "keys.maker": "만든 사람", "keys.expires": "만료", "keys.active": "사용 중", "keys.revoked": "폐기됨", "keys.expired": "만료됨", "keys.revoke": "폐기",

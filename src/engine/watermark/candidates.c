@@ -16,6 +16,8 @@ enum {
 /* At most one false answer in this many readings of pictures without a mark of the key. */
 static const double readings_per_false_answer = 1e9;
 
+static const double certainty_most = 1e15; /* a number of JavaScript has 53 bits */
+
 struct word {
     uint64_t parts[word_parts]; /* a set bit is a coded 1 */
 };
@@ -78,6 +80,14 @@ struct candidates *candidates_new(const struct watermark_candidates *numbers, co
         sqrt(2 * log(fmax((double)numbers->count, 1) * attempts_most * readings_per_false_answer));
     words_fill(candidates, polar);
     return candidates;
+}
+
+int64_t candidates_certainty(const struct candidates *candidates, double correlation)
+{
+    double answers = candidates == NULL ? ldexp(1, polar_number_bits) : (double)candidates->numbers->count;
+
+    return (int64_t)fmin(fmax(exp(fmin(correlation * correlation / 2, 300)) / (answers * attempts_most), 1),
+                         certainty_most);
 }
 
 double candidates_correlation_least(const struct candidates *candidates)

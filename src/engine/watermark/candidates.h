@@ -32,4 +32,7 @@ float candidates_best(struct candidates *candidates, uint64_t mask, const float 
 /* The correlation, in standard deviations, from which on a candidate is certain. */
 double candidates_correlation_least(const struct candidates *candidates);
 
+/* One of struct watermark_numbers' certainties. candidates may be NULL. */
+int64_t candidates_certainty(const struct candidates *candidates, double correlation);
+
 #endif

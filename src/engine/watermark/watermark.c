@@ -472,7 +472,8 @@ struct reading {
     struct reader under;
     struct plane color;
     bool has_color;
-    bool is_under; /* the underlay was read */
+    bool is_under;                 /* the underlay was read */
+    struct candidates *candidates; /* NULL: none */
     uint64_t number;
     double correlation;
 };
@@ -588,7 +589,7 @@ static void numbers_add(struct watermark_numbers *numbers, const struct reading 
     for (unsigned i = 0; i < numbers->count; i++)
         if (numbers->numbers[i] == reading->number)
             return;
-    numbers->correlations[numbers->count] = (float)reading->correlation;
+    numbers->certainties[numbers->count] = candidates_certainty(reading->candidates, reading->correlation);
     numbers->numbers[numbers->count++] = reading->number;
 }
 
@@ -643,9 +644,9 @@ static enum iw_error candidates_prepare(struct reading *reading,
 {
     if (candidates == NULL || candidates->count == 0)
         return IW_OK;
-    reading->reader.candidates = candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
-    reading->under.candidates = reading->reader.candidates;
-    return reading->reader.candidates == NULL ? IW_NO_MEMORY : IW_OK;
+    reading->candidates = candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
+    reading->reader.candidates = reading->under.candidates = reading->candidates;
+    return reading->candidates == NULL ? IW_NO_MEMORY : IW_OK;
 }
 
 enum iw_error watermark_extract(const struct image *image, const struct image *original,
