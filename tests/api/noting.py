@@ -13,7 +13,7 @@ import struct
 import sys
 
 # struct image_answer of src/image/image_protocol.h.
-ERROR_AT, NOTE_CODE_AT, NOTE_CODE_BYTES, NOTE_AT, NOTE_BYTES = 16, 888, 40, 928, 512
+ERROR_AT, NOTE_CODE_AT, NOTE_CODE_BYTES, NOTE_AT, NOTE_BYTES = 16, 1016, 40, 1056, 512
 MESSAGE_BYTES, FILES_MAX = 4096, 8
 
 
