@@ -126,7 +126,7 @@ static enum iw_error show_detail(struct request *request)
     texts_render(render, request->arena, &texts);
     render_string(render, "watermarkText", view.order.watermark_text);
     if (view.order.type == ORDER_WATERMARK_EXTRACT) {
-        if (view.order.watermark_text != NULL)
+        if (view.order.certainty > 0)
             render_integer(render, "certainty", view.order.certainty);
         else
             render_null(render, "certainty");

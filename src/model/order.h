@@ -88,7 +88,7 @@ struct order {
     unsigned file_rows; /* files that were read with it, originals included; 0 when none were read */
     unsigned completed_file_count;
     const char *watermark_text; /* NULL: none */
-    int64_t certainty;          /* of watermark_text; valid with it */
+    int64_t certainty;          /* of watermark_text; 0: none */
     const char *error_code;     /* of the order as a whole; NULL: none */
     int64_t created_ms;
     int64_t updated_ms;

@@ -35,10 +35,10 @@ static enum iw_error order_render(struct render *render, struct domain *domain,
         if (error == IW_OK && download.url != NULL)
             render_string(render, "downloadUrl", download.url);
     }
-    if (status == ORDER_DETECTED) {
+    if (status == ORDER_DETECTED)
         render_string(render, "watermarkText", order->watermark_text);
+    if (status == ORDER_DETECTED && order->certainty > 0)
         render_integer(render, "certainty", order->certainty);
-    }
     const char *errors = order_errors(domain->context->arena, &view);
     if (errors != NULL)
         render_string(render, "errors", errors);
