@@ -211,6 +211,8 @@ Request = collections.namedtuple("Request", "name floor make wanted is_kept", de
 def endpoints(stack):
     """The requests to measure, and the client with the long list."""
     client = stack.account_new()
+    for limit in ("ordersPending", "filesPending", "promisedBytes", "filesPerDay"):
+        stack.ctl("account", "quota", client.account, limit, "0")
     orders = [client.create().data["orderId"] for _ in range(50)]
     small, large = stack.account_new(), stack.account_new()
     seed(stack, small.account, SMALL)

@@ -153,6 +153,9 @@ def archive_check(client, order, url, got):
         inside = {name: archive.read(name) for name in archive.namelist()}
     except zipfile.BadZipFile as error:
         return [f"{order.kind} {order.id}: archive: {error}"]
+    copies = inside.pop("copies.csv", b"").decode()
+    if order.kind == "embed" and any(f'"{name}",' not in copies or hashlib.sha256(data).hexdigest() not in copies for name, data in got.items()):
+        return [f"{order.kind} {order.id}: copies.csv does not name the results: {copies}"]
     return [] if inside == got else [f"{order.kind} {order.id}: the archive holds {sorted(inside)}, not the results"]
 
 
