@@ -134,7 +134,7 @@ CREATE TABLE order_watermarks (
     number BIGINT UNSIGNED NOT NULL COMMENT '64 random bits, of this copy only',
     PRIMARY KEY (order_id, file_position, copy),
     UNIQUE KEY order_watermarks_number (number),
-    KEY order_watermarks_account (account_id, order_id),
+    KEY order_watermarks_account (account_id, order_id, number),
     CONSTRAINT order_watermarks_text FOREIGN KEY (text_id) REFERENCES watermark_texts (id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
