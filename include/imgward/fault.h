@@ -34,6 +34,8 @@
     FAULT(DB_STATEMENT_RUN, "db.statement_run", FAILS, "a statement ran; failing: its reply is lost")        \
     FAULT(DB_ROW, "db.row", FAILS, "before a row is read; failing: the rest of the answer is lost; no key")  \
     FAULT(DB_BEGUN, "db.begun", FAILS, "a transaction is open and empty; no key")                            \
+    FAULT(DB_ROLLED_BACK, "db.rolled_back", FAILS,                                                           \
+          "a statement of a transaction ran; failing: the server silently rolled back; its SQL")             \
     FAULT(DB_COMMIT, "db.commit", FAILS, "before a commit; the SQL of the transaction")                      \
     FAULT(DB_COMMITTED, "db.committed", FAILS, "after a commit; failing: its reply is lost")                 \
     FAULT(DB_INSERT_ID, "db.insert_id", FAILS, "failing: the server did not report the id; no key")          \

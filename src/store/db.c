@@ -291,6 +291,21 @@ static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
     return error;
 }
 
+/*
+ * False after the server rolled the open transaction back and reported no error: the next statement would be
+ * a transaction of its own.  Galera does that when another node's commit aborts a SELECT just after it was
+ * prepared (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
+ */
+static bool is_transaction_open(struct db *db, const char *sql)
+{
+    unsigned status = SERVER_STATUS_IN_TRANS;
+    (void)sql;
+    if (fault_fails(FAULT_DB_ROLLED_BACK, sql))
+        mysql_query(db->connection, "ROLLBACK");
+    return mariadb_get_info(db->connection, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
+           (status & SERVER_STATUS_IN_TRANS) != 0;
+}
+
 /* Fault points lose the answer after a statement ran. */
 static inline enum iw_error answer_lost(const struct store *store, enum fault fault, const char *key)
 {
@@ -645,6 +660,9 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
         enum iw_error error = db_execute(store, sql, parameters, count, &handle);
         if (error == IW_OK)
             error = results_read(store, handle, rows);
+        if (error == IW_OK && is_in_transaction && !is_transaction_open(store->db, sql))
+            error =
+                db_fail(store, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
         /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
         if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == statement_tries)
             return error;

@@ -33,6 +33,7 @@ PLACES = [
     ("db.statement_run", ANY, "db.statement_run", "", "FAILS", "a statement ran; failing: its reply is lost"),
     ("db.row", ANY, "db.row", "", "FAILS", "before a row is read; failing: the rest of the answer is lost"),
     ("db.begun", ANY, "db.begun", "", "FAILS", "a transaction is open and empty"),
+    ("db.rolled_back", ANY, "db.rolled_back", "", "FAILS", "a statement of a transaction ran; failing: the server rolled back without an error"),
     ("db.commit", ANY, "db.commit", "", "FAILS", "the work of a transaction is done, it is not committed"),
     ("db.committed", ANY, "db.committed", "", "FAILS", "a transaction is committed; failing: its reply is lost"),
     ("order.ids_lost", API, "db.insert_id", "", "FAILS", "an order is in the database; failing: the server did not report the ids of its files"),
