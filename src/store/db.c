@@ -292,9 +292,9 @@ static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
 }
 
 /*
- * False after the server rolled the open transaction back and reported no error: the next statement would be
- * a transaction of its own.  Galera does that when another node's commit aborts a SELECT just after it was
- * prepared (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
+ * False after the server rolled the open transaction back and reported no error: the next statement would
+ * commit by itself.  Galera does that when another node's commit aborts a SELECT just after it was prepared
+ * (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
  */
 static bool is_transaction_open(struct db *db, const char *sql)
 {

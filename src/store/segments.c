@@ -65,42 +65,45 @@ static bool index_row(void *user, const struct db_value *values, unsigned column
     return true;
 }
 
+#define SEGMENT_COLUMNS                                                                                      \
+    "SELECT s.first_id, s.last_id, s.order_count, s.is_open, NULL AS bucket, IF(?, s.facts, NULL) AS data, "
+#define SEGMENT_ROWS SEGMENT_COLUMNS "NULL AS ids FROM order_segments s "
 /* The join reads the ids of one segment: a column of all would cost the server as much as the rest. */
-#define SEGMENT_ROWS                                                                                         \
-    "SELECT s.first_id, s.last_id, s.order_count, s.is_open, NULL AS bucket, IF(?, s.facts, NULL) AS data, " \
-    "i.ids FROM order_segments s LEFT JOIN order_segments i ON i.account_id = s.account_id AND i.first_id "  \
-    "= "                                                                                                     \
-    "s.first_id AND ? BETWEEN s.first_id AND s.last_id WHERE s.account_id = ? AND s.first_id BETWEEN ? AND " \
-    "?"
+#define SEGMENT_ROWS_AND_IDS                                                                                 \
+    SEGMENT_COLUMNS "i.ids FROM order_segments s LEFT JOIN order_segments i ON i.account_id = s.account_id " \
+                    "AND i.first_id = s.first_id AND ? BETWEEN s.first_id AND s.last_id "
+#define OF_ACCOUNT "WHERE s.account_id = ? AND s.first_id BETWEEN ? AND ?"
 #define WORD_ROWS                                                                                            \
     " UNION ALL SELECT first_id, 0, 0, 0, bucket, postings, NULL FROM order_words FORCE INDEX (PRIMARY) "    \
-    "WHERE account_id = ? AND first_id BETWEEN ? AND ? AND bucket IN "
+    "WHERE account_id = ? AND first_id BETWEEN ? AND ? AND bucket IN (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "  \
+    "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 /* The server sends the parts of UNION ALL in their order. */
 enum iw_error segments_read(const struct store *store, const struct segments_range *range,
                             const struct search_query *query, const struct segments_reader *reader)
 {
-    static const char *const statements[] = {SEGMENT_ROWS, SEGMENT_ROWS WORD_ROWS
-                                             "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                                             "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
-    enum { of_segments = 5, of_words = 3 + search_words_max };
-    const struct db_value account = db_integer(range->account_id), first_min = db_integer(range->first_min),
-                          first_max = db_integer(range->first_max);
-    bool has_words = query->words.count > 0;
-    struct db_value values[of_segments + of_words] = {db_integer(query->has_keyword || query->mask != 0),
-                                                      db_integer(range->ids_of),
-                                                      account,
-                                                      first_min,
-                                                      first_max,
-                                                      account,
-                                                      first_min,
-                                                      first_max};
+    /* By: there is an id; there are words. */
+    static const char *const statements[2][2] = {
+        {SEGMENT_ROWS OF_ACCOUNT, SEGMENT_ROWS OF_ACCOUNT WORD_ROWS},
+        {SEGMENT_ROWS_AND_IDS OF_ACCOUNT, SEGMENT_ROWS_AND_IDS OF_ACCOUNT WORD_ROWS}};
+    enum { of_range = 3, parameters_max = 2 + 2 * of_range + search_words_max };
+    const struct db_value of[of_range] = {db_integer(range->account_id), db_integer(range->first_min),
+                                          db_integer(range->first_max)};
+    bool has_id = range->ids_of >= 0, has_words = query->words.count > 0;
+    struct db_value values[parameters_max] = {db_integer(query->has_keyword || query->mask != 0),
+                                              db_integer(range->ids_of)};
+    unsigned count = has_id ? 2 : 1;
+    memcpy(values + count, of, sizeof of);
+    count += of_range;
+    if (has_words) {
+        memcpy(values + count, of, sizeof of);
+        count += of_range;
+    }
     for (size_t i = 0; has_words && i < search_words_max; i++) {
         const struct search_bucket *bucket = &query->buckets[i < query->words.count ? i : 0];
-        values[of_segments + 3 + i] = db_bytes(bucket->name, bucket->length);
+        values[count++] = db_bytes(bucket->name, bucket->length);
     }
-    return db_each(store, statements[has_words], values, of_segments + (has_words ? of_words : 0), index_row,
-                   (void *)(uintptr_t)reader);
+    return db_each(store, statements[has_id][has_words], values, count, index_row, (void *)(uintptr_t)reader);
 }
 
 /* ---- changes of orders ---- */
