@@ -19,6 +19,7 @@ rules=(
     "image_links#imgward-image links no database, no Redis, no network library"
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
+    "floors#each folder of a room includes and calls only the folders below it"
     "parameters#no function outside engine and codec has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
@@ -212,6 +213,31 @@ rule_layers() {
         }' | sort
 }
 
+# The folders of a room, from the lowest one; "." is the room's own files.
+floors="
+domain: . people accounts webhooks orders files
+"
+
+# Includes and calls within a room, as lines "FROM TO".
+rule_floors() {
+    local room folders
+    [ -f "$build/src/worker/work.o" ] || { echo "skip: nothing is built"; return; }
+    while IFS=': ' read -r room folders; do
+        [ -n "$room" ] || continue
+        {
+            grep -roE --include='*.[ch]' "^#include \"$room/[a-z_/]+\.h\"" "src/$room" | sed -E 's,:#include "(.*)", src/\1,'
+            "$IMGWARD_PYTHON" tests/circles.py --edges "src/$room" "$build" | sed -E 's/ -> ([^:]*):.*/ \1/'
+        } | awk -v room="src/$room/" -v folders="$folders" '
+            BEGIN { count = split(folders, names, " "); for (i = 1; i <= count; i++) rank[names[i]] = i }
+            function folder(path) { path = substr(path, length(room) + 1); return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : "." }
+            {
+                from = folder($1); to = folder($2)
+                if (!(from in rank)) print room from " is not in the list of tests/lint.sh"
+                else if (rank[from] < rank[to]) print $1 " uses " $2
+            }' | sort -u
+    done <<<"$floors"
+}
+
 # The parameters of "(int a, void (*b)(int c, int d))": its commas outside of inner brackets.
 rule_parameters() {
     command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
@@ -232,9 +258,9 @@ rule_parameters() {
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config(_follow)?\.[ch]$' | code_lines)
-    # PLAN(free) of src/domain/quota.c reads each quotas_##plan##_... of its definition.
-    code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/quota.c | grep -oE '[a-z]+'); do
-        sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/quota.c
+    # PLAN(free) of src/domain/accounts/quota.c reads each quotas_##plan##_... of its definition.
+    code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/accounts/quota.c | grep -oE '[a-z]+'); do
+        sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/accounts/quota.c
     done)
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|FOLLOWING|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I0-9]' |
         sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do

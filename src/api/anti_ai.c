@@ -4,7 +4,7 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
-#include "domain/order_confirm.h"
+#include "domain/orders/order_confirm.h"
 #include "http/response.h"
 #include "model/account.h"
 

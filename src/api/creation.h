@@ -6,7 +6,7 @@
 #define API_CREATION_H
 
 #include "api/field.h"
-#include "domain/order_create.h"
+#include "domain/orders/order_create.h"
 #include "http/request.h"
 
 /* Reads idempotencyKey; adds a detail when it is invalid. */

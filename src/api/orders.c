@@ -7,12 +7,12 @@
 #include "api/tables.h"
 #include "base/text.h"
 #include "model/account.h"
-#include "domain/order_confirm.h"
-#include "domain/order_download.h"
-#include "domain/order_search.h"
-#include "domain/order_query.h"
-#include "domain/order_url.h"
-#include "domain/retention.h"
+#include "domain/orders/order_confirm.h"
+#include "domain/orders/order_download.h"
+#include "domain/orders/order_search.h"
+#include "domain/orders/order_query.h"
+#include "domain/orders/order_url.h"
+#include "domain/files/retention.h"
 #include "http/response.h"
 
 /* The id in the path.  ORDER_NOT_FOUND when it is not a number. */

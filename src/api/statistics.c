@@ -3,8 +3,8 @@
 #include "api/usage.h"
 #include "base/clock.h"
 #include "model/account.h"
-#include "domain/quota.h"
-#include "domain/statistics.h"
+#include "domain/accounts/quota.h"
+#include "domain/accounts/statistics.h"
 #include "http/response.h"
 
 static void scale_render(struct render *render, struct statistics_scale scale)

@@ -9,7 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/json.h"
-#include "domain/upload_check.h"
+#include "domain/files/upload_check.h"
 #include "http/response.h"
 
 enum { records_max = 100 };

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/render.h"
-#include "domain/outgoing.h"
+#include "domain/webhooks/outgoing.h"
 
 enum { target_key_code_points_max = 1024 };
 

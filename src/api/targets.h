@@ -4,7 +4,7 @@
 
 #include "api/field.h"
 #include "base/config.h"
-#include "domain/order_create.h"
+#include "domain/orders/order_create.h"
 
 /*
  * Reads outputTargets, required with zero copy, one for each file.  Pairs them

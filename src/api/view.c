@@ -2,7 +2,7 @@
 
 #include <imgward/protect.h>
 
-#include "domain/order_url.h"
+#include "domain/orders/order_url.h"
 
 void view_upload(struct render *render, const struct domain *domain, const struct order *order,
                  const struct order_file *file)

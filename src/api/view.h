@@ -3,7 +3,7 @@
 #define API_VIEW_H
 
 #include "base/render.h"
-#include "domain/order_query.h"
+#include "domain/orders/order_query.h"
 
 /*
  * uploadUrl, fileKey and uploadUrlExpiresAt of a file.  The URL is fresh while

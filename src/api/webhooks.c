@@ -6,8 +6,8 @@
 #include "api/stream.h"
 #include "api/tables.h"
 #include "base/text.h"
-#include "domain/webhook.h"
-#include "domain/webhook_event.h"
+#include "domain/webhooks/webhook.h"
+#include "domain/webhooks/webhook_event.h"
 #include "http/response.h"
 #include "model/account.h"
 

@@ -2,8 +2,8 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/account_admin.h"
-#include "domain/member.h"
+#include "domain/accounts/account_admin.h"
+#include "domain/people/member.h"
 #include "http/response.h"
 
 #include <string.h>

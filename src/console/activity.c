@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/account_admin.h"
-#include "domain/order_create.h"
-#include "domain/request_log.h"
+#include "domain/accounts/account_admin.h"
+#include "domain/accounts/request_log.h"
+#include "domain/orders/order_create.h"
 #include "http/response.h"
 #include "model/format.h"
 

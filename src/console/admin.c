@@ -7,8 +7,8 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/account_admin.h"
-#include "domain/member.h"
+#include "domain/accounts/account_admin.h"
+#include "domain/people/member.h"
 #include "http/response.h"
 
 enum { name_code_points_max = 100, plan_code_points_max = 16, requests_per_minute_max = 1000000 };

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/crypto.h"
-#include "domain/mail.h"
+#include "domain/people/mail.h"
 #include "http/response.h"
 #include "http/route.h"
 

@@ -8,8 +8,8 @@
 #ifndef CONSOLE_GATE_H
 #define CONSOLE_GATE_H
 
-#include "domain/session.h"
-#include "domain/sign_in.h"
+#include "domain/people/session.h"
+#include "domain/people/sign_in.h"
 #include "http/request.h"
 
 /* Of struct edge: guard and authenticate.  CSRF_TOKEN_INVALID; SESSION_REQUIRED, ROLE_REQUIRED, and others.

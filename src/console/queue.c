@@ -8,8 +8,8 @@
 #include "console/view.h"
 #include "base/clock.h"
 #include "domain/health.h"
-#include "domain/job_retry.h"
-#include "domain/mail.h"
+#include "domain/orders/job_retry.h"
+#include "domain/people/mail.h"
 #include "http/response.h"
 
 enum { oldest_warning_s = 300 };

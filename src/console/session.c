@@ -3,9 +3,9 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/mail.h"
-#include "domain/member.h"
-#include "domain/user.h"
+#include "domain/people/mail.h"
+#include "domain/people/member.h"
+#include "domain/people/user.h"
 #include "http/response.h"
 
 enum { token_code_points_max = 200, code_code_points_max = 40 };

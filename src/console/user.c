@@ -5,9 +5,9 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/second_factor.h"
-#include "domain/sign_in.h"
-#include "domain/user.h"
+#include "domain/people/second_factor.h"
+#include "domain/people/sign_in.h"
+#include "domain/people/user.h"
 #include "http/response.h"
 
 enum { code_code_points_max = 40 };

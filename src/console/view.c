@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "domain/user.h"
+#include "domain/people/user.h"
 #include "http/response.h"
 
 enum { text_code_points_max = 2000 };

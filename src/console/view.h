@@ -3,7 +3,7 @@
 #define CONSOLE_VIEW_H
 
 #include "api/field.h"
-#include "domain/session.h"
+#include "domain/people/session.h"
 #include "http/request.h"
 
 /* The members of a user in an open object. */

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
-#include "domain/quota.h"
+#include "domain/accounts/quota.h"
 #include "store/accounts.h"
 #include "store/erasure.h"
 

@@ -24,7 +24,7 @@
 #include "ctl/remaining.h"
 #include "domain/health.h"
 #include "domain/keyring.h"
-#include "domain/mail.h"
+#include "domain/people/mail.h"
 #include "model/picture.h"
 #include "service/presign.h"
 #include "service/redis.h"

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
-#include "domain/key.h"
+#include "domain/accounts/key.h"
 #include "store/accounts.h"
 #include "store/keys.h"
 

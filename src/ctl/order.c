@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
-#include "domain/reopen.h"
-#include "domain/retention.h"
+#include "domain/files/retention.h"
+#include "domain/orders/reopen.h"
 #include "service/queue.h"
 #include "service/storage.h"
 

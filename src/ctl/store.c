@@ -8,7 +8,7 @@
 #include "base/crypto.h"
 #include "base/render.h"
 #include "ctl/ctl_store.h"
-#include "domain/reclaim.h"
+#include "domain/files/reclaim.h"
 #include "service/storage.h"
 #include "store/files.h"
 #include "store/orders.h"

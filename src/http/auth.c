@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "domain/account.h"
+#include "domain/accounts/account.h"
+#include "domain/accounts/key.h"
 #include "domain/domain.h"
-#include "domain/key.h"
 #include "http/auth_throttle.h"
 
 /* The remedy, after the sentence that states the fault. */

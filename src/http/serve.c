@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/account.h"
+#include "domain/accounts/account.h"
+#include "domain/accounts/request_log.h"
 #include "domain/domain.h"
-#include "domain/request_log.h"
 #include "http/auth.h"
 #include "http/edge.h"
 #include "http/failure.h"

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "domain/retention.h"
+#include "domain/files/retention.h"
 
 struct worker;
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
-#include "domain/webhook_mail.h"
+#include "domain/webhooks/webhook_mail.h"
 #include "service/presign.h"
 #include "store/deliveries.h"
 #include "store/events.h"

@@ -7,7 +7,7 @@
 #ifndef WORKER_KIND_H
 #define WORKER_KIND_H
 
-#include "domain/outcome.h"
+#include "domain/orders/outcome.h"
 
 struct task;
 struct worker;

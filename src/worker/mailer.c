@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "domain/mail.h"
+#include "domain/people/mail.h"
 #include "service/smtp.h"
 #include "store/workers.h"
 #include "worker/worker.h"

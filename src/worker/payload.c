@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
-#include "domain/order_download.h"
-#include "domain/order_query.h"
-#include "domain/webhook.h"
-#include "domain/webhook_secret.h"
+#include "domain/orders/order_download.h"
+#include "domain/orders/order_query.h"
+#include "domain/webhooks/webhook.h"
+#include "domain/webhooks/webhook_secret.h"
 #include "store/events.h"
 
 /* The status is that of the event, also when the order has expired since. */

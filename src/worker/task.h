@@ -10,7 +10,7 @@
 
 #include <imgward/context.h>
 
-#include "domain/outcome.h"
+#include "domain/orders/outcome.h"
 #include "model/job.h"
 #include "service/storage.h"
 #include "store/jobs.h"

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "domain/outgoing.h"
+#include "domain/webhooks/outgoing.h"
 #include "model/peer.h"
 #include "store/files.h"
 #include "worker/worker.h"

@@ -213,7 +213,7 @@ def test_attempts_from_an_address_are_limited_over_all_users(stack):
 
 
 def count_set(stack, name, attempts, seconds):
-    """Writes a count of attempts as src/domain/throttle.c names it."""
+    """Writes a count of attempts as src/domain/people/throttle.c names it."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     stack.sql(f"REPLACE INTO sign_in_attempts VALUES (X'{digest}', {attempts}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL {seconds} SECOND)")
 

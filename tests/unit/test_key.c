@@ -1,5 +1,5 @@
 /* API keys: format, base 62, digest, prefix. */
-#include "domain/key.h"
+#include "domain/accounts/key.h"
 #include "runner.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Meaning of each status, and headers for output targets. */
 #include <string.h>
 
-#include "domain/outgoing.h"
+#include "domain/webhooks/outgoing.h"
 #include "model/peer.h"
 #include "runner.h"
 

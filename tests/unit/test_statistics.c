@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/crypto.h"
-#include "domain/statistics.h"
+#include "domain/accounts/statistics.h"
 #include "runner.h"
 
 static bool is_round(int64_t step)

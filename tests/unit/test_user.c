@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "domain/mail_text.h"
-#include "domain/throttle.h"
-#include "domain/user.h"
+#include "domain/people/mail_text.h"
+#include "domain/people/throttle.h"
+#include "domain/people/user.h"
 #include "runner.h"
 #include "service/password.h"
 #include "service/totp.h"

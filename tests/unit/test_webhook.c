@@ -1,5 +1,5 @@
 /* Webhooks: encrypted secrets, signatures, settings, and delivery states. */
-#include "domain/webhook.h"
+#include "domain/webhooks/webhook.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/crypto.h"
 #include "model/delivery.h"
-#include "domain/webhook_secret.h"
+#include "domain/webhooks/webhook_secret.h"
 #include "service/secret_box.h"
 #include "runner.h"
 

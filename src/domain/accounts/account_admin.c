@@ -1,0 +1,189 @@
+#include "domain/accounts/account_admin.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "domain/people/mail.h"
+#include "domain/people/token.h"
+#include "domain/people/user.h"
+#include "store/quotas.h"
+#include "store/transaction.h"
+
+static enum iw_error missing(struct context *context, enum iw_error error, const char *what)
+{
+    if (error != IW_NOT_FOUND)
+        return error;
+    context_clear(context);
+    return context_fail(context, IW_RESOURCE_NOT_FOUND, "There is no %s with this id.", what);
+}
+
+enum iw_error account_admin_find(struct domain *domain, int64_t id, struct account_row *account)
+{
+    return missing(domain->context, accounts_get(&domain->store, id, account), "account");
+}
+
+struct account account_admin_account(const struct account_row *row)
+{
+    struct account account = {.id = row->id, .quotas = row->quotas};
+    snprintf(account.plan, sizeof account.plan, "%s", row->plan);
+    return account;
+}
+
+enum iw_error account_admin_list(struct domain *domain, const struct accounts_page *page,
+                                 struct account_admin_rows *rows)
+{
+    return accounts_page(&domain->store, page, &rows->items, &rows->count, &rows->total);
+}
+
+/* A name in use becomes a detail of its field. */
+static enum iw_error name_taken(struct context *context, enum iw_error error)
+{
+    if (error != IW_TWIN_EXISTS)
+        return error;
+    context_clear(context);
+    context_detail(context, "name", "is in use; choose another name");
+    return context_validated(context);
+}
+
+enum iw_error account_admin_create(struct domain *domain, const char *name, const char *plan,
+                                   const struct audit_actor *actor, struct account_row *account)
+{
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct audit_actor of_account = *actor;
+        error = accounts_create(&domain->store, name, plan, clock_now_ms(), &of_account.account_id);
+        if (error == IW_OK)
+            error = accounts_get(&domain->store, of_account.account_id, account);
+        if (error == IW_OK)
+            error = audit_add(domain, &of_account, "accountCreated", "name", name, "plan", plan, NULL);
+        else
+            error = name_taken(domain->context, error);
+    }
+    return error;
+}
+
+/* A change of a locked account, in its transaction. */
+struct admin_change {
+    const struct account_admin_change *wanted;
+    const struct audit_actor *actor;
+    const struct account_row *row; /* before the change */
+};
+
+static enum iw_error plan_change(struct domain *domain, const struct admin_change *change)
+{
+    const struct account_admin_change *wanted = change->wanted;
+    const struct account_row *row = change->row;
+    int64_t own = row->is_overridden ? row->requests_per_minute : 0;
+    if (wanted->plan == NULL && wanted->requests_per_minute == account_admin_keep)
+        return IW_OK;
+    if (wanted->requests_per_minute != account_admin_keep)
+        own = wanted->requests_per_minute;
+    const char *plan = wanted->plan != NULL ? wanted->plan : row->plan;
+    enum iw_error error = accounts_plan_set(&domain->store, row->id, plan, own);
+    return error == IW_OK ? audit_add(domain, change->actor, "planChanged", "plan", plan, "requestsPerMinute",
+                                      arena_printf(domain->context->arena, "%lld", (long long)own), NULL)
+                          : error;
+}
+
+static enum iw_error status_change(struct domain *domain, const struct admin_change *change)
+{
+    const struct account_row *row = change->row;
+    if (change->wanted->status == account_admin_keep || change->wanted->status == (int)row->status)
+        return IW_OK;
+    bool is_suspended = change->wanted->status == ACCOUNT_SUSPENDED;
+    enum iw_error error = is_suspended
+                              ? accounts_suspend(&domain->store, row->id)
+                              : accounts_resume(&domain->store, row->id,
+                                                clock_now_ms() + domain->config->orders_pending_s * 1000);
+    return error == IW_OK
+               ? audit_add(domain, change->actor, is_suspended ? "accountSuspended" : "accountResumed", NULL)
+               : error;
+}
+
+static enum iw_error quotas_change(struct domain *domain, const struct admin_change *change)
+{
+    enum iw_error error = IW_OK;
+    for (int i = 0; error == IW_OK && i < QUOTA_COUNT; i++) {
+        int64_t limit = change->wanted->quotas.of[i];
+        if (limit == account_admin_keep || limit == change->row->quotas.of[i])
+            continue;
+        error = quotas_limit_set(&domain->store, change->row->id, (enum quota)i, limit);
+        const char *text =
+            limit == quota_of_plan ? "plan" : arena_printf(domain->context->arena, "%lld", (long long)limit);
+        if (error == IW_OK)
+            error = audit_add(domain, change->actor, "quotaChanged", "name", quota_name((enum quota)i),
+                              "limit", text, NULL);
+    }
+    return error;
+}
+
+static enum iw_error change_write(struct domain *domain, int64_t id, const struct admin_change *change,
+                                  struct account_row *account)
+{
+    const char *name = change->wanted->name;
+    enum iw_error error = account_admin_find(domain, id, account);
+    if (error == IW_OK && name != NULL)
+        error = name_taken(domain->context, accounts_rename(&domain->store, id, name));
+    if (error == IW_OK && name != NULL)
+        error = audit_add(domain, change->actor, "accountRenamed", "name", name, NULL);
+    if (error == IW_OK)
+        error = plan_change(domain, change);
+    if (error == IW_OK)
+        error = status_change(domain, change);
+    if (error == IW_OK)
+        error = quotas_change(domain, change);
+    return error == IW_OK ? accounts_get(&domain->store, id, account) : error;
+}
+
+enum iw_error account_admin_change(struct domain *domain, int64_t id,
+                                   const struct account_admin_change *wanted, const struct audit_actor *actor,
+                                   struct account_row *account)
+{
+    enum iw_error error;
+    struct audit_actor of_account = *actor;
+    of_account.account_id = id;
+    const struct admin_change change = {wanted, &of_account, account};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        error = change_write(domain, id, &change, account);
+    }
+    return error;
+}
+
+enum iw_error account_admin_audit(struct domain *domain, const struct audit_page *page,
+                                  struct audit_rows *rows)
+{
+    return audit_page(&domain->store, page, rows);
+}
+
+enum iw_error account_admin_users(struct domain *domain, const struct users_page *page,
+                                  struct account_admin_users *users)
+{
+    return users_page(&domain->store, page, &users->items, &users->count, &users->total);
+}
+
+enum iw_error account_admin_user(struct domain *domain, int64_t id, struct user *user)
+{
+    return missing(domain->context, users_find(&domain->store, id, user), "user");
+}
+
+enum iw_error account_admin_reset(struct domain *domain, const struct user *user,
+                                  const struct audit_actor *actor, const char **link)
+{
+    const char *token;
+    struct audit_actor of_account = *actor;
+    of_account.account_id = user->account.id;
+    enum iw_error error = user_reset_token(domain, user, &token);
+    if (error != IW_OK)
+        return error;
+    *link = token_link(domain->context->arena, domain->config, "reset", token);
+    const struct mail mail = {.kind = MAIL_RESET,
+                              .language = user->language,
+                              .recipient = user->email,
+                              .values = {*link},
+                              .is_known = true};
+    error = mail_queue(domain, &mail);
+    if (mail_is_on(domain->config))
+        *link = NULL;
+    return error == IW_OK ? audit_add(domain, &of_account, "resetLinkMade", "email", user->email, NULL)
+                          : error;
+}

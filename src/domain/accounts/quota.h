@@ -1,0 +1,60 @@
+/*
+ * Quotas: what an account may have, store and create, by its plan and its own limits.
+ *
+ * The store counts in the transaction of each creation (store/quotas.h).  This module has the limits, the
+ * refusals and the reconciliation.
+ */
+#ifndef DOMAIN_ACCOUNTS_QUOTA_H
+#define DOMAIN_ACCOUNTS_QUOTA_H
+
+#include "domain/domain.h"
+#include "model/account.h"
+#include "store/quotas.h"
+
+/* The limits of a plan, replaced by the account's own ones. */
+struct quota_numbers quota_limits(const struct config *config, const char *plan,
+                                  const struct quota_numbers *own);
+
+/*
+ * How many creations like this one to claim ahead when the account has made so many requests this minute.  A
+ * sixteenth of a limit at most.
+ */
+int64_t quota_ahead(const struct quota_claim *claim, unsigned requests);
+
+/* VALIDATION_FAILED, with a detail for each limit, when a creation exceeds it in an account without use. */
+enum iw_error quota_alone_check(struct context *context, const struct quota_claim *claim) IW_MUST_USE;
+
+/* A limit and its use. */
+struct quota_state {
+    enum quota quota;
+    int64_t limit;
+    int64_t used;
+    unsigned frees_s; /* of a limit that refused a request: until some of it may be free; at least 1 */
+};
+
+/* The limit of which the account uses the largest part, by account->used.  False when it uses less than half.
+ */
+bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest);
+
+/*
+ * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal.  IW_OK when
+ * no limit is exceeded any more, or the account had no row and has one now: claim again.
+ */
+enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
+                           struct quota_state *refusal) IW_MUST_USE;
+
+/* The account's use without its reserve; promised bytes in bytes.  Creates a missing row. */
+enum iw_error quota_used(const struct domain *domain, int64_t account_id,
+                         struct quota_numbers *used) IW_MUST_USE;
+
+/* In a transaction that adds a webhook: locks the account's use.  Errors and refusal as quota_refuse. */
+enum iw_error quota_webhook_claim(struct domain *domain, const struct account *account,
+                                  struct quota_state *refusal) IW_MUST_USE;
+
+/*
+ * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs usage_high
+ * once when a limit is used to 80 per cent.  *is_done: an account was due.
+ */
+enum iw_error quota_reconcile(const struct domain *domain, bool *is_done) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * The request log of the last seven days, for an account's developers.
+ *
+ * A pool process collects the rows of its requests.  It writes them after an answer, at most once a second.
+ * Rows that cannot be written, or are too many, are dropped: they are no record of the service.
+ */
+#ifndef DOMAIN_ACCOUNTS_REQUEST_LOG_H
+#define DOMAIN_ACCOUNTS_REQUEST_LOG_H
+
+#include "domain/domain.h"
+#include "store/request_log.h"
+
+enum {
+    /* Rows a second and process, of all accounts and of one; further ones are dropped and counted in the log.
+     */
+    request_log_rows_max = 500,
+    request_log_account_max = 100,
+    request_log_days = 7
+};
+
+struct request_log;
+
+/* The buffer of one process.  The caller owns it. */
+struct request_log *request_log_new(void);
+void request_log_free(struct request_log *log);
+
+/* Adds a row; copies its texts.  log may be NULL. */
+void request_log_add(struct request_log *log, const struct request_log_row *row);
+
+/* Writes the rows when they are due; is_all: now. */
+void request_log_flush(struct request_log *log, struct domain *domain, bool is_all);
+
+/* Milliseconds until the rows are due; -1: there are none. */
+int request_log_wait_ms(const struct request_log *log);
+
+enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,
+                               struct request_log_rows *rows) IW_MUST_USE;
+
+/* Deletes some rows of more than seven days, or beyond the bounds (store/bounds.h); *count: how many. */
+enum iw_error request_log_forget_old(struct domain *domain, int64_t *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Reclaim: deletes files of the store that should not exist any more, because a
+ * process died between two steps.
+ */
+#ifndef DOMAIN_FILES_RECLAIM_H
+#define DOMAIN_FILES_RECLAIM_H
+
+#include "domain/domain.h"
+#include "service/storage.h"
+
+/*
+ * Deletes the inputs of finished orders.  Inputs that rows still name are deleted
+ * at once.  Unnamed ones are deleted when their order is too old to be pending.
+ * Lists all inputs of the store; *count gets the number of orders.
+ */
+enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storage,
+                             unsigned *count) IW_MUST_USE;
+
+/*
+ * Deletes files that no row names and that are older than an hour.  Results,
+ * archives and thumbnails of finished orders: their worker died after another one
+ * had ended the order.  Uploads of pending orders: their process died, or the
+ * database was away, before the commit.  Skips orders in progress, and orders that
+ * are not in the database: it may be the wrong database.
+ *
+ * The walk through the store goes in steps.  A step starts at the cursor and ends
+ * after keys_max keys.  It also ends at the end of the store; the cursor is then at its start.
+ * *count gets the number of deleted files.
+ */
+enum iw_error reclaim_files(const struct domain *domain, struct storage *storage,
+                            struct storage_cursor *cursor, unsigned keys_max, unsigned *count) IW_MUST_USE;
+
+#endif

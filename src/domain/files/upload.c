@@ -1,0 +1,262 @@
+#include "domain/files/upload.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "domain/orders/order_confirm.h"
+#include "service/queue.h"
+#include "store/files.h"
+#include "store/orders.h"
+#include "store/quotas.h"
+#include "store/transaction.h"
+
+enum { piece_bytes = 65536 };
+
+/* ---- the check before the body ---- */
+
+/* Finds the file of an upload; for_change locks the order's row. */
+static enum iw_error place_find(struct domain *domain, const struct filekey *key, bool for_change,
+                                struct upload_place *place)
+{
+    struct context *context = domain->context;
+    enum iw_error error = files_upload_find(&domain->store, key->order_id, key->number,
+                                            key->kind == FILEKEY_ORIGINAL, for_change, place);
+    if (error == IW_NOT_FOUND)
+        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    if (error != IW_OK)
+        return error;
+    context->account_id = place->account_id;
+    if (place->is_suspended)
+        return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
+    if (place->order_status == ORDER_PENDING)
+        return IW_OK;
+    if (place->order_status == ORDER_FAILED && !place->is_started)
+        return context_fail(context, IW_ORDER_NOT_PENDING,
+                            "The order was not started in time and takes no more files; make a new order.");
+    return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
+}
+
+static enum iw_error upload_admit(struct domain *domain, const struct presign_grant *grant,
+                                  int64_t announced_bytes, struct upload_place *place)
+{
+    domain->context->order_id = grant->key.order_id;
+    enum iw_error error = place_find(domain, &grant->key, false, place);
+    if (error != IW_OK || announced_bytes <= grant->max_bytes)
+        return error;
+    return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE,
+                        "The file has %lld bytes; at most %lld are allowed.", (long long)announced_bytes,
+                        (long long)grant->max_bytes);
+}
+
+enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
+{
+    struct upload_place place;
+    enum iw_error error = upload_admit(domain, grant, announced_bytes, &place);
+    return error == IW_OK ? domain_room_check(domain) : error;
+}
+
+/* ---- the body ---- */
+
+static enum iw_error body_read(struct context *context, struct upload_sink *sink,
+                               const struct upload_source *source)
+{
+    unsigned char piece[piece_bytes];
+    int64_t read_bytes = 0;
+    long count;
+    while ((count = source->read(source->handle, piece, sizeof piece)) > 0) {
+        enum iw_error error = upload_sink_add(sink, context, piece, (size_t)count);
+        if (error != IW_OK)
+            return error;
+        read_bytes += count;
+    }
+    if (count == 0 && (source->announced_bytes < 0 || read_bytes == source->announced_bytes))
+        return IW_OK;
+    context->reason = "upload_short";
+    if (source->announced_bytes < 0)
+        return context_fail(context, IW_VALIDATION_FAILED,
+                            "The body ended early, after %lld bytes; upload the file again.",
+                            (long long)read_bytes);
+    return context_fail(context, IW_VALIDATION_FAILED,
+                        "The body ended after %lld of %lld bytes; upload the file again.",
+                        (long long)read_bytes, (long long)source->announced_bytes);
+}
+
+static enum iw_error digests_check(struct context *context, const struct upload_source *source,
+                                   const struct upload_sink_facts *facts)
+{
+    if (source->sha256 != NULL && !crypto_equal(source->sha256, facts->sha256, sizeof facts->sha256))
+        context_detail(context, "Content-Digest",
+                       "is not the SHA-256 of the bytes that arrived; upload the file again");
+    if (source->md5 != NULL && !crypto_equal(source->md5, facts->md5, sizeof facts->md5))
+        context_detail(context, "Content-MD5",
+                       "is not the MD5 of the bytes that arrived; upload the file again");
+    return context_validated(context);
+}
+
+/* Gives the sink's error about the picture a code of uploads and the client's file name. */
+static enum iw_error picture_refuse(struct domain *domain, const struct presign_grant *grant,
+                                    enum iw_error code, const char *advice)
+{
+    struct upload_place place;
+    struct context *context = domain->context;
+    const char *sentence = context->sentence, *reason = context->reason;
+    context_clear(context);
+    enum iw_error error = place_find(domain, &grant->key, false, &place);
+    if (error != IW_OK)
+        return error;
+    context->reason = reason;
+    return context_fail(context, code, "%s: %s%s", place.name, sentence, advice);
+}
+
+/* Reads the whole body into the file store, under a key that no row names yet. */
+static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
+                                 const struct upload_source *source, const struct storage_key *key,
+                                 const struct upload_place *place, struct upload_sink_facts *facts)
+{
+    struct upload_sink *sink;
+    struct context *context = domain->context;
+    const struct upload_limits limits = {.max_bytes = grant->max_bytes,
+                                         .with_md5 = source->md5 != NULL,
+                                         .type = place->order_type,
+                                         .image_memory_bytes = domain->config->image_memory_max_bytes};
+    /* A leaked copy may be.  The original of an extraction and pictures to deliver must be whole. */
+    bool may_be_truncated = place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
+    enum iw_error error = upload_sink_begin(domain->storage, context, key, &limits, &sink);
+    if (error != IW_OK)
+        return error;
+    error = body_read(context, sink, source);
+    if (error == IW_OK)
+        error = upload_sink_finish(sink, context, may_be_truncated, facts);
+    if (error == IW_OK)
+        error = digests_check(context, source, facts);
+    if (error == IW_OK)
+        return upload_sink_commit(sink, context);
+    upload_sink_abandon(sink);
+    if (error == IW_IMAGE_TOO_LARGE)
+        return picture_refuse(domain, grant, IW_PAYLOAD_TOO_LARGE, "");
+    return error == IW_IMAGE_CORRUPT
+               ? picture_refuse(domain, grant, IW_VALIDATION_FAILED, " Upload it again.")
+               : error;
+}
+
+/* ---- the file's row ---- */
+
+/* Embedding and extraction start with their last upload.  Protection waits for a confirmation. */
+static enum iw_error complete_order_start(struct domain *domain, const struct upload_place *place,
+                                          int64_t order_id, bool *is_started)
+{
+    struct order_view view;
+    enum order_status status;
+    if (place->order_type == ORDER_ANTI_AI)
+        return IW_OK;
+    enum iw_error error = orders_find(&domain->store, place->account_id, order_id, &view.order, &view.files);
+    if (error != IW_OK)
+        return error;
+    for (unsigned i = 0; i < view.order.file_rows; i++)
+        if (order_file_is_missing(&view.files[i]))
+            return IW_OK;
+    error = order_start(domain, &view.order, &status);
+    *is_started = error == IW_OK;
+    return error;
+}
+
+/* Deletes bytes that no row names.  A failure is only logged: reclaim_inputs deletes them later. */
+static void bytes_delete(struct domain *domain, const struct storage_key *key)
+{
+    struct context quiet;
+    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    if (storage_delete(domain->storage, &quiet, key) != IW_OK)
+        log_failure(&quiet, "upload_leftover");
+}
+
+/*
+ * After a failed transaction: IW_OK when the row names the bytes, because only the answer of the commit was
+ * lost. Otherwise deletes the bytes and keeps the error.  The row's lock waits for a transaction that still
+ * runs.  While the database is away the bytes stay: reclaim_files deletes them later.
+ */
+static enum iw_error lost_commit_settle(struct domain *domain, const struct filekey *filekey,
+                                        const struct storage_key *key, enum iw_error error)
+{
+    struct context quiet;
+    struct upload_place place;
+    enum iw_error found;
+    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    const struct store store = {&quiet, domain->store.db};
+    for (struct transaction t = transaction_begin(&store); transaction_goes_on(&t, &found);) {
+        found = files_upload_find(&store, filekey->order_id, filekey->number,
+                                  filekey->kind == FILEKEY_ORIGINAL, true, &place);
+    }
+    if (found != IW_OK)
+        return error;
+    if (place.store_key == NULL || strcmp(place.store_key, storage_key_text(quiet.arena, key)) != 0) {
+        bytes_delete(domain, key);
+        return error;
+    }
+    context_clear(domain->context);
+    return IW_OK;
+}
+
+/* Locks the order, checks that it is still pending, and points the file's row to the bytes. */
+static enum iw_error row_write(struct domain *domain, const struct filekey *filekey,
+                               const struct upload_facts *facts, struct upload_place *place, bool *is_started)
+{
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        *is_started = false;
+        error = place_find(domain, filekey, true, place);
+        if (error == IW_OK)
+            error = files_upload_write(&domain->store, place->file_id, clock_now_ms(), facts);
+        if (error == IW_OK)
+            error = quotas_stored(&domain->store, place->account_id, facts->size_bytes);
+        if (error == IW_OK)
+            error = complete_order_start(domain, place, filekey->order_id, is_started);
+    }
+    return error;
+}
+
+/* Writes the file's row, then deletes the bytes that no row names any more. */
+static enum iw_error bytes_record(struct domain *domain, const struct filekey *filekey,
+                                  const struct storage_key *key, struct upload_outcome *outcome)
+{
+    struct storage_key before;
+    struct upload_place place = {.file_id = 0};
+    bool is_started = false;
+    const struct upload_facts facts = {.store_key = storage_key_text(domain->context->arena, key),
+                                       .format = outcome->facts.format,
+                                       .size_bytes = outcome->facts.size_bytes,
+                                       .sha256 = outcome->facts.sha256};
+    enum iw_error error = row_write(domain, filekey, &facts, &place, &is_started);
+    bool is_refused = error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED ||
+                      error == IW_ORDER_NOT_PENDING || error == IW_AUTH_FORBIDDEN;
+    if (is_refused)
+        bytes_delete(domain, key);
+    else if (error != IW_OK)
+        error = lost_commit_settle(domain, filekey, key, error);
+    if (error != IW_OK)
+        return error;
+    outcome->is_replacement = place.is_uploaded;
+    if (is_started)
+        queue_notify(domain->redis, domain->config, domain->context, filekey->order_id);
+    if (place.store_key != NULL && storage_key_read(place.store_key, &before))
+        bytes_delete(domain, &before);
+    return IW_OK;
+}
+
+enum iw_error upload_receive(struct domain *domain, const struct presign_grant *grant,
+                             const struct upload_source *source, struct upload_outcome *outcome)
+{
+    const struct storage_key key = {.kind = grant->key.kind,
+                                    .order_id = grant->key.order_id,
+                                    .number = grant->key.number,
+                                    .version = storage_version_new()};
+    struct upload_place place;
+    /* Checked again: the order may have started while nginx read the body. */
+    enum iw_error error = upload_admit(domain, grant, source->announced_bytes, &place);
+    if (error == IW_OK)
+        error = domain_storage_open(domain);
+    if (error == IW_OK)
+        error = bytes_store(domain, grant, source, &key, &place, &outcome->facts);
+    return error == IW_OK ? bytes_record(domain, &grant->key, &key, outcome) : error;
+}

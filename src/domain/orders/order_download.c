@@ -1,0 +1,72 @@
+#include "domain/orders/order_download.h"
+
+#include "base/clock.h"
+#include "domain/orders/order_query.h"
+#include "domain/orders/order_url.h"
+#include "service/name.h"
+#include "store/results.h"
+
+const char *order_archive_name(struct arena *arena, const char *order_name)
+{
+    const struct name_request name = {.name = arena_printf(arena, "%s.zip", order_name),
+                                      .format = FORMAT_ZIP};
+    return name_one(arena, &name);
+}
+
+enum iw_error order_download_make(struct domain *domain, const struct order *order,
+                                  struct order_download *download)
+{
+    struct arena *arena = domain->context->arena;
+    *download = (struct order_download){.order = *order};
+    enum iw_error error =
+        results_list_names(&domain->store, order->id, &download->results, &download->result_count);
+    if (error != IW_OK)
+        return error;
+    if (download->result_count == 1) {
+        download->url = order_result_url(domain, arena, order->id, &download->results[0]);
+        download->name = download->results[0].name;
+        download->format = download->results[0].format;
+    } else if (download->result_count > 1 && order->zip_store_key != NULL) {
+        download->name = order_archive_name(arena, order->name);
+        download->url = order_archive_url(domain, arena, order, download->name);
+        download->format = FORMAT_ZIP;
+    }
+    return IW_OK;
+}
+
+/* The contract's order of checks: type, expiry, completion. */
+static enum iw_error download_check(struct domain *domain, const struct order *order)
+{
+    bool has_files = order->type != ORDER_WATERMARK_EXTRACT && !order->is_zero_copy;
+    bool is_over = order->expires_ms != 0 && order->expires_ms <= clock_now_ms();
+    if (!has_files)
+        return context_fail(
+            domain->context, IW_ORDER_TYPE_CANT_DOWNLOAD,
+            order->is_zero_copy
+                ? "A zero-copy order has no file to download; its results are at its outputTargets."
+                : "An extraction order has no file to download; its result is watermarkText of "
+                  "GET /api/v2/orders/{orderId}.");
+    if (order->status == ORDER_EXPIRED || (order->status == ORDER_COMPLETE && is_over))
+        return context_fail(domain->context, IW_ORDER_EXPIRED, NULL);
+    if (order->status != ORDER_COMPLETE)
+        return context_fail(domain->context, IW_ORDER_NOT_COMPLETED, "The order is %s and not complete; %s.",
+                            order_status_name(order->status),
+                            order->status == ORDER_FAILED    ? "its errors say why"
+                            : order->status == ORDER_PENDING ? "upload its files and confirm it first"
+                                                             : "ask again when its status is complete");
+    return IW_OK;
+}
+
+enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
+                             struct order_download *download)
+{
+    struct order_view view;
+    enum iw_error error = order_find(domain, account_id, id, &view);
+    if (error == IW_OK)
+        error = download_check(domain, &view.order);
+    if (error == IW_OK)
+        error = order_download_make(domain, &view.order, download);
+    if (error == IW_OK && download->url == NULL)
+        return context_fail(domain->context, IW_PROCESSED_FILE_NOT_FOUND, NULL);
+    return error;
+}

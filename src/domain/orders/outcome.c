@@ -1,0 +1,319 @@
+#include "domain/orders/outcome.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "domain/webhooks/webhook_event.h"
+#include "service/name.h"
+#include "store/db.h"
+#include "store/files.h"
+#include "store/jobs.h"
+#include "store/orders.h"
+#include "store/quotas.h"
+#include "store/results.h"
+#include "store/texts.h"
+#include "store/transaction.h"
+#include "store/usage.h"
+
+/* The state of one run of the transaction. */
+struct outcome_write {
+    const struct domain *domain;
+    const struct outcome *outcome;
+    struct order_progress order;
+    struct outcome_effect effect;
+    enum order_event order_event; /* of a reading; ORDER_EVENT_COUNT: the results decide */
+    int64_t now_ms;
+};
+
+/* True when the client's file, address or target is at fault. An unreachable source may be the network's. */
+static bool is_refusal(enum iw_error error)
+{
+    static const enum iw_error refusals[] = {
+        IW_IMAGE_CORRUPT,  IW_IMAGE_FORMAT_UNSUPPORTED, IW_IMAGE_TOO_LARGE,       IW_IMAGE_TOO_SMALL,
+        IW_SOURCE_REFUSED, IW_SOURCE_TOO_LARGE,         IW_OUTPUT_TARGET_REFUSED, IW_WATERMARK_NOT_EMBEDDABLE,
+    };
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        if (refusals[i] == error)
+            return true;
+    return false;
+}
+
+/* An archive only copies bytes: every failure is the service's, and every attempt may succeed. */
+static struct job_verdict verdict_of(const struct domain *domain, const struct outcome *outcome)
+{
+    const struct job *job = outcome->job;
+    const struct job_limits limits = {
+        .failures_max = domain->config->worker_failures_max,
+        .deaths_max = domain->config->worker_deaths_max,
+        .retry_first_ms = domain->config->worker_retry_first_ms,
+    };
+    bool is_ours = job->kind == JOB_ARCHIVE || outcome->trouble == JOB_TROUBLE_OURS;
+    if (outcome->kind == OUTCOME_TROUBLE && is_ours)
+        return job_wait_out(job->attempt, job->failures, job->deaths, &limits);
+    if (outcome->kind == OUTCOME_TROUBLE) {
+        struct job_verdict verdict =
+            job_judge(outcome->trouble, job->failures, job->deaths, outcome->asked_ms, &limits);
+        if (verdict.event == JOB_EVENT_FAIL && is_refusal(outcome->error))
+            verdict.event = JOB_EVENT_REFUSE;
+        return verdict;
+    }
+    return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
+}
+
+/* "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. */
+static struct name_request result_name_request(struct arena *arena, const char *file_name, int64_t copy,
+                                               bool is_alone, enum format format)
+{
+    const char *suffix = is_alone ? NULL : arena_printf(arena, "-%lld", (long long)copy);
+    return (struct name_request){.name = file_name, .suffix = suffix, .format = format};
+}
+
+/*
+ * Makes the names of an order's results unique, after its last file: the extension depends on the format.
+ * Failed files count too, so that "photo-2.png" keeps its number when "photo.png" failed.
+ */
+static enum iw_error names_settle(const struct store *store, int64_t order_id)
+{
+    struct result_slot *places;
+    unsigned count;
+    enum iw_error error = results_slots(store, order_id, &places, &count);
+    if (error != IW_OK)
+        return error;
+    struct name_request *requests = arena_array(store->context->arena, count + 1, sizeof *requests);
+    for (unsigned i = 0; i < count; i++)
+        requests[i] = result_name_request(store->context->arena, places[i].file_name, places[i].copy,
+                                          places[i].copy_count < 2, places[i].format);
+    const char **names = name_list(store->context->arena, requests, count);
+    for (unsigned i = 0; i < count && error == IW_OK; i++)
+        if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
+            error = results_rename(store, places[i].result_id, names[i]);
+    return error;
+}
+
+static enum iw_error usage_count(const struct store *store, const struct outcome_write *record)
+{
+    char day[11];
+    clock_day(record->now_ms, day);
+    return usage_add(store, record->order.account_id, day, 1);
+}
+
+/* A result for download; of a zero-copy order, one for the push that follows. */
+static enum iw_error result_write(const struct store *store, struct outcome_write *record)
+{
+    const struct job *job = record->outcome->job;
+    struct result result = record->outcome->result;
+    result.order_id = job->order_id;
+    result.file_id = job->file_id;
+    result.copy = job->copy;
+    const struct name_request wanted =
+        result_name_request(store->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    result.name = name_one(store->context->arena, &wanted);
+    enum iw_error error = results_write(store, &result, record->now_ms);
+    if (error == IW_OK)
+        error = files_result_write(store, job->file_id, result.size_bytes,
+                                   job->kind == JOB_PROTECT ? result.protection_percent : -1);
+    if (error != IW_OK)
+        return error;
+    if (record->order.is_zero_copy) {
+        record->effect.is_job_queued = true;
+        return jobs_insert_push(store, job);
+    }
+    record->order.result_count++;
+    if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
+        record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
+        record->effect.is_thumbnail_used = true;
+        error = orders_thumbnail_digest_write(store, record->order.id, record->outcome->thumbnail_digest);
+    }
+    if (error == IW_OK)
+        error = usage_count(store, record);
+    return error == IW_OK ? quotas_stored(store, record->order.account_id, result.size_bytes) : error;
+}
+
+static enum iw_error pushed_write(const struct store *store, struct outcome_write *record)
+{
+    record->order.result_count++;
+    return usage_count(store, record);
+}
+
+/* What an extraction found of its account: the texts, one a line, and the certainty of the weakest. */
+struct findings {
+    struct text texts;
+    int64_t certainty;
+};
+
+/* Add a number if it is of the order's account. */
+static enum iw_error finding_add(const struct store *store, const struct outcome_write *record,
+                                 unsigned index, struct findings *findings)
+{
+    const char *text;
+    size_t length;
+    uint64_t number = record->outcome->watermark_numbers[index];
+    int64_t certainty = record->outcome->watermark_certainties[index];
+    enum iw_error error = texts_find(store, record->order.account_id, number, &text, &length);
+    if (error != IW_OK)
+        return error == IW_NOT_FOUND ? IW_OK : error;
+    if (findings->texts.length > 0)
+        text_add_string(&findings->texts, "\n");
+    text_add(&findings->texts, text, length);
+    findings->certainty = certainty < findings->certainty ? certainty : findings->certainty;
+    return texts_reading_write(store, record->order.id, number);
+}
+
+/* A collage may hold marks of several accounts. */
+static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
+{
+    struct findings findings = {.certainty = INT64_MAX};
+    enum iw_error error = usage_count(store, record);
+    text_init(&findings.texts, store->context->arena);
+    for (unsigned i = 0; error == IW_OK && i < record->outcome->watermark_count; i++)
+        error = finding_add(store, record, i, &findings);
+    record->order_event = findings.texts.length > 0 ? ORDER_EVENT_DETECT : ORDER_EVENT_UNDETECT;
+    if (error != IW_OK || findings.texts.length == 0)
+        return error;
+    return orders_watermark_write(store, record->order.id, findings.texts.data, findings.texts.length,
+                                  findings.certainty);
+}
+
+/* Writes the row that names the fetched bytes, and the job on them. */
+static enum iw_error fetched_write(const struct store *store, struct outcome_write *record)
+{
+    const struct job *job = record->outcome->job;
+    record->effect.is_job_queued = true;
+    const struct upload_facts *fetched = &record->outcome->fetched;
+    enum iw_error error = files_upload_write(store, job->file_id, record->now_ms, fetched);
+    if (error == IW_OK)
+        error = jobs_insert_for_file(store, job->order_id, job->file_id);
+    return error == IW_OK ? quotas_stored(store, record->order.account_id, fetched->size_bytes) : error;
+}
+
+static enum iw_error trouble_write(const struct store *store, struct outcome_write *record)
+{
+    const struct outcome *outcome = record->outcome;
+    return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
+}
+
+/* Ends the order by the table of transitions; fails if its status changed since it was read. */
+static enum iw_error order_end(const struct store *store, struct outcome_write *record,
+                               enum order_event event)
+{
+    const struct order_progress *order = &record->order;
+    enum order_status next;
+    if (!order_next(order->type, order->status, event, &next)) {
+        context_cause(store->context, "order event %s is not legal in %s", order_event_name(event),
+                      order_status_name(order->status));
+        return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    }
+    int64_t expires_at_ms =
+        next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
+    record->effect.is_order_ended = true;
+    record->effect.status = next;
+    enum iw_error error = orders_close(store, order, next, record->now_ms, expires_at_ms);
+    return error == IW_OK
+               ? webhook_order_ended(record->domain, order->account_id, order->id, order->type, next)
+               : error;
+}
+
+/* After the last file: ends the order, or queues the archive of several results. */
+static enum iw_error files_done(const struct store *store, struct outcome_write *record)
+{
+    const struct order_progress *order = &record->order;
+    if (order->completed_count + order->failed_count < order->file_count)
+        return IW_OK;
+    if (record->order_event != ORDER_EVENT_COUNT)
+        return order_end(store, record, record->order_event);
+    if (order->result_count == 0)
+        return order_end(store, record, ORDER_EVENT_FAIL);
+    bool is_alone = order->file_count == 1 && order->type == ORDER_ANTI_AI;
+    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(store, order->id);
+    if (error != IW_OK)
+        return error;
+    if (order->result_count == 1 || order->is_zero_copy)
+        return order_end(store, record, ORDER_EVENT_SUCCEED);
+    record->effect.is_job_queued = true;
+    return jobs_insert_archive(store, order->id);
+}
+
+static enum iw_error archive_write(const struct store *store, struct outcome_write *record)
+{
+    const struct outcome *outcome = record->outcome;
+    enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
+                                               outcome->archive_bytes, outcome->archive_digest);
+    if (error == IW_OK)
+        error = quotas_stored(store, record->order.account_id, outcome->archive_bytes);
+    return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
+}
+
+/* A file ends when no job on it is left. */
+static enum iw_error file_end(const struct store *store, struct outcome_write *record)
+{
+    int64_t left;
+    bool is_failed;
+    const struct job *job = record->outcome->job;
+    enum iw_error error = jobs_left(store, job->order_id, job->file_id, &left);
+    if (error != IW_OK || left > 0)
+        return error;
+    error = files_end(store, job->file_id, record->now_ms, &is_failed);
+    if (error == IW_OK && is_failed)
+        record->order.failed_count++;
+    else if (error == IW_OK)
+        record->order.completed_count++;
+    return error;
+}
+
+static enum iw_error file_write(const struct store *store, struct outcome_write *record)
+{
+    static enum iw_error (*const writers[])(const struct store *, struct outcome_write *) = {
+        [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
+        [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
+    };
+    const struct job *job = record->outcome->job;
+    enum iw_error error = writers[record->outcome->kind](store, record);
+    if (error == IW_OK && record->outcome->note_code != NULL)
+        error = files_note_write(store, job->file_id, record->outcome->note_code, record->outcome->note);
+    /* A zero-copy result is deleted after the push, also after a failed one. */
+    if (error == IW_OK && job->kind == JOB_PUSH)
+        error = results_forget(store, job->order_id, job->file_id, job->copy);
+    if (error == IW_OK)
+        error = file_end(store, record);
+    if (error == IW_OK)
+        error = orders_progress_write(store, &record->order, record->now_ms);
+    return error == IW_OK ? files_done(store, record) : error;
+}
+
+static enum iw_error record_write(const struct store *store, struct outcome_write *record)
+{
+    const struct outcome *outcome = record->outcome;
+    record->effect.verdict = verdict_of(record->domain, outcome);
+    enum iw_error error = orders_progress_lock(store, outcome->job->order_id, &record->order);
+    if (error != IW_OK)
+        return error;
+    if (record->order.status != ORDER_IN_PROGRESS) {
+        record->effect.verdict.event = JOB_EVENT_CANCEL;
+        record->effect.is_order_gone = true;
+    }
+    error = jobs_move(store, outcome->job, &record->effect.verdict, outcome->reason);
+    if (error != IW_OK || record->effect.is_order_gone || record->effect.verdict.event == JOB_EVENT_RETRY)
+        return error;
+    return outcome->job->kind == JOB_ARCHIVE ? archive_write(store, record) : file_write(store, record);
+}
+
+enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
+                             struct outcome_effect *effect)
+{
+    enum iw_error error;
+    *effect = (struct outcome_effect){0};
+    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        struct outcome_write record = {
+            .domain = domain, .outcome = outcome, .order_event = ORDER_EVENT_COUNT, .now_ms = clock_now_ms()};
+        error = record_write(&domain->store, &record);
+        *effect = record.effect;
+    }
+    return error;
+}
+
+enum iw_error outcome_release(const struct domain *domain, const struct job *job)
+{
+    const struct job_verdict verdict = {
+        .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};
+    return jobs_move(&domain->store, job, &verdict, "given_back");
+}

@@ -1,0 +1,42 @@
+#include "domain/orders/reopen.h"
+
+#include "base/clock.h"
+#include "store/files.h"
+#include "store/jobs.h"
+#include "store/orders.h"
+#include "store/transaction.h"
+
+/* Files come before jobs: failed jobs identify the files. */
+static enum iw_error order_files_reopen(const struct store *store, struct order_progress *order,
+                                        struct reopening *reopening)
+{
+    int64_t now_ms = clock_now_ms(), files = 0;
+    enum iw_error error = files_reopen(store, order->id, now_ms, &files);
+    if (error == IW_OK)
+        error = jobs_reopen(store, order->id, &reopening->reopened);
+    if (error != IW_OK || reopening->reopened == 0)
+        return error;
+    order->failed_count -= files;
+    return orders_progress_write(store, order, now_ms);
+}
+
+enum iw_error reopen_order(const struct domain *domain, int64_t order_id, struct reopening *reopening)
+{
+    enum iw_error error;
+    const struct store *store = &domain->store;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        error = orders_progress_lock(store, order_id, &order);
+        if (error != IW_OK)
+            continue;
+        *reopening = (struct reopening){.status = order.status};
+        if (order.status != ORDER_IN_PROGRESS)
+            continue;
+        error = jobs_hurry(store, order_id, &reopening->hurried);
+        if (error == IW_OK)
+            error = order_files_reopen(store, &order, reopening);
+        if (error == IW_OK)
+            error = jobs_lost(store, order_id, &reopening->lost);
+    }
+    return error;
+}

@@ -1,0 +1,65 @@
+/*
+ * Mails: their texts in each language, and the queue in the database that the worker sends.
+ *
+ * A mail is stored encrypted, because it may hold a token.  Without a mail server (mail.url) no mail is
+ * queued.
+ */
+#ifndef DOMAIN_PEOPLE_MAIL_H
+#define DOMAIN_PEOPLE_MAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "domain/domain.h"
+#include "model/user.h"
+
+enum mail_kind {
+    MAIL_VERIFY,           /* link */
+    MAIL_RESET,            /* link */
+    MAIL_INVITATION,       /* link, name of the account */
+    MAIL_ADDRESS_KNOWN,    /* link of the sign-in page: a sign-up used this address */
+    MAIL_NEW_PLACE,        /* address, user agent */
+    MAIL_WEBHOOK_INACTIVE, /* URL of the webhook, reason */
+    MAIL_KIND_COUNT
+};
+
+struct mail {
+    enum mail_kind kind;
+    enum user_language language;
+    const char *recipient;
+    const char *values[2]; /* of the kind, above */
+    bool is_known; /* caused by the operator, or from a network of the recipient: others use up no budget of
+                      it */
+};
+
+bool mail_is_on(const struct config *config);
+
+/*
+ * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets so many
+ * mails of a kind in a day; further ones are dropped, and an invitation is USAGE_LIMIT_EXCEEDED.
+ */
+enum iw_error mail_queue(const struct domain *domain, const struct mail *mail) IW_MUST_USE;
+
+/* A queued mail, leased for a while. */
+struct mail_lease {
+    int64_t id;
+    int64_t attempt;
+    const char *recipient;
+    const char *subject;
+    const char *text;
+};
+
+/* True when a mail is due. */
+enum iw_error mail_is_due(const struct domain *domain, bool *is_due) IW_MUST_USE;
+
+/* Leases the next mail that is due; NOT_FOUND, without an error in the context: none is. */
+enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease) IW_MUST_USE;
+
+/* Deletes a mail that was sent, or that failed for good. */
+enum iw_error mail_done(const struct domain *domain, const struct mail_lease *lease) IW_MUST_USE;
+
+/* Plans the next attempt of a mail that failed; deletes it after the last one.  *is_last: it was deleted. */
+enum iw_error mail_failed(const struct domain *domain, const struct mail_lease *lease, const char *reason,
+                          bool *is_last) IW_MUST_USE;
+
+#endif

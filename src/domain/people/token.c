@@ -1,0 +1,83 @@
+#include "domain/people/token.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "store/tokens.h"
+#include "store/users.h"
+
+enum { token_bytes = 32, challenge_uses = 5, challenge_s = 600 };
+
+const char *token_new(struct arena *arena, uint8_t digest[32])
+{
+    uint8_t random[token_bytes];
+    crypto_random(random, sizeof random);
+    const char *token = crypto_base64url(arena, random, sizeof random);
+    crypto_wipe(random, sizeof random);
+    token_digest(token, digest);
+    return token;
+}
+
+void token_digest(const char *token, uint8_t digest[32])
+{
+    crypto_sha256(token, strlen(token), digest);
+}
+
+enum iw_error token_make(const struct domain *domain, int64_t user_id, enum token_purpose purpose,
+                         const char **token)
+{
+    uint8_t digest[32];
+    int64_t now_ms = clock_now_ms();
+    const int64_t lifetimes_s[TOKEN_PURPOSE_COUNT] = {
+        [TOKEN_VERIFY] = domain->config->console_invitation_s,
+        [TOKEN_RESET] = domain->config->console_reset_s,
+        [TOKEN_CHALLENGE] = challenge_s,
+    };
+    *token = token_new(domain->context->arena, digest);
+    const struct tokens_row row = {.user_id = user_id,
+                                   .purpose = purpose,
+                                   .digest = digest,
+                                   .uses = purpose == TOKEN_CHALLENGE ? challenge_uses : 1,
+                                   .created_ms = now_ms,
+                                   .expires_ms = now_ms + lifetimes_s[purpose] * 1000};
+    return tokens_insert(&domain->store, &row);
+}
+
+/* The user of a token that was found with this result. */
+static enum iw_error user_of(const struct domain *domain, enum iw_error error, int64_t user_id,
+                             struct user *user)
+{
+    if (error == IW_OK)
+        error = users_find(&domain->store, user_id, user);
+    if (error == IW_NOT_FOUND)
+        context_clear(domain->context);
+    if (error == IW_NOT_FOUND || (error == IW_OK && user->is_disabled))
+        return context_fail(domain->context, IW_TOKEN_INVALID, NULL);
+    return error;
+}
+
+enum iw_error token_find(const struct domain *domain, enum token_purpose purpose, const char *token,
+                         struct user *user)
+{
+    uint8_t digest[32];
+    int64_t user_id = 0;
+    token_digest(token, digest);
+    enum iw_error error = tokens_find(&domain->store, purpose, digest, clock_now_ms(), &user_id);
+    return user_of(domain, error, user_id, user);
+}
+
+enum iw_error token_take(const struct domain *domain, enum token_purpose purpose, const char *token,
+                         struct user *user)
+{
+    uint8_t digest[32];
+    int64_t user_id = 0;
+    token_digest(token, digest);
+    enum iw_error error = tokens_take(&domain->store, purpose, digest, clock_now_ms(), &user_id);
+    return user_of(domain, error, user_id, user);
+}
+
+const char *token_link(struct arena *arena, const struct config *config, const char *page, const char *token)
+{
+    return arena_printf(arena, "%s/console/#/%s?token=%s", config->api_public_url, page, token);
+}
