@@ -31,7 +31,7 @@ from receiver import Receiver  # noqa: E402
 from workload import Shelf  # noqa: E402
 
 BUILD = os.environ.get("IMGWARD_BUILD") or os.path.join(ROOT, "build")
-GALERA = os.environ.get("IMGWARD_GALERA") or os.path.join(ROOT, "..", "shared", "tools", "galera-mini")
+GALERA = os.path.join(ROOT, "tests", "cluster", "galera-mini")
 PROVIDER = "/usr/lib/galera/libgalera_smm.so"
 SENTINELS = 3
 # Seconds for which the first node must be ready before it is used again.
@@ -40,8 +40,6 @@ BACK_S = 2
 
 def missing():
     """What this machine lacks for the tests; "" when it has everything."""
-    if not os.access(GALERA, os.X_OK):
-        return f"{GALERA} is absent"
     if not os.path.exists(PROVIDER):
         return "galera-4 is not installed: ./dev deps cluster"
     for program in ("mariadbd", "mariadb-install-db", "rsync", "lsof", "redis-server", "nginx"):

@@ -44,7 +44,7 @@ from client import ORDERS  # noqa: E402
 from places import Places  # noqa: E402
 from receiver import Receiver  # noqa: E402
 
-CEPH = os.path.join(ROOT, "..", "shared", "tools", "ceph-mini")
+CEPH = os.path.join(ROOT, "tests", "cluster", "ceph-mini")
 PROGRAMS = ("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph", "s3cmd")
 PREFIX = "site/one/"
 UPLOAD_MAX = 6_000_000
@@ -65,8 +65,6 @@ def free_ports():
 
 @pytest.fixture(scope="session")
 def ceph(tmp_path_factory):
-    if not os.path.exists(CEPH):
-        pytest.skip("../shared/tools/ceph-mini is absent")
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         pytest.skip("not installed: " + " ".join(missing))
