@@ -292,18 +292,23 @@ static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
 }
 
 /*
- * False after the server rolled the open transaction back and reported no error: the next statement would
+ * Fails after the server rolled the open transaction back and reported no error: the next statement would
  * commit by itself.  Galera does that when another node's commit aborts a SELECT just after it was prepared
  * (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
  */
-static bool is_transaction_open(struct db *db, const char *sql)
+static enum iw_error transaction_check(const struct store *store, const char *sql)
 {
+    MYSQL *connection = store->db->connection;
     unsigned status = SERVER_STATUS_IN_TRANS;
     (void)sql;
+    if (!store->db->is_in_transaction)
+        return IW_OK;
     if (fault_fails(FAULT_DB_ROLLED_BACK, sql))
-        mysql_query(db->connection, "ROLLBACK");
-    return mariadb_get_info(db->connection, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
-           (status & SERVER_STATUS_IN_TRANS) != 0;
+        mysql_query(connection, "ROLLBACK");
+    return mariadb_get_info(connection, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
+                   (status & SERVER_STATUS_IN_TRANS) != 0
+               ? IW_OK
+               : db_fail(store, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
 }
 
 /* Fault points lose the answer after a statement ran. */
@@ -660,9 +665,8 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
         enum iw_error error = db_execute(store, sql, parameters, count, &handle);
         if (error == IW_OK)
             error = results_read(store, handle, rows);
-        if (error == IW_OK && is_in_transaction && !is_transaction_open(store->db, sql))
-            error =
-                db_fail(store, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
+        if (error == IW_OK)
+            error = transaction_check(store, sql);
         /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
         if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == statement_tries)
             return error;
@@ -692,11 +696,14 @@ enum iw_error db_each(const struct store *store, const char *sql, const struct d
         return rows_fail(store, handle);
     if (is_wanted) {
         mysql_stmt_free_result(handle);
-    } else {
-        /* Reading the rest could take longer than a new connection. */
-        connection_cut(store->db);
-        db_close(store->db);
+        /* The driver does not keep the flag of an answer that is read row by row. */
+        if (store->db->is_in_transaction)
+            mysql_ping(store->db->connection);
+        return transaction_check(store, sql);
     }
+    /* Reading the rest could take longer than a new connection. */
+    connection_cut(store->db);
+    db_close(store->db);
     return IW_OK;
 }
 
