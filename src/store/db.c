@@ -697,8 +697,8 @@ enum iw_error db_each(const struct store *store, const char *sql, const struct d
     if (is_wanted) {
         mysql_stmt_free_result(handle);
         /* The driver does not keep the flag of an answer that is read row by row. */
-        if (store->db->is_in_transaction)
-            mysql_ping(store->db->connection);
+        if (store->db->is_in_transaction && mysql_ping(store->db->connection) != 0)
+            return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
         return transaction_check(store, sql);
     }
     /* Reading the rest could take longer than a new connection. */
