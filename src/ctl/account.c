@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
+#include "db/accounts.h"
+#include "db/erasure.h"
 #include "domain/accounts/quota.h"
-#include "store/accounts.h"
-#include "store/erasure.h"
 
 enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
 

@@ -3,8 +3,8 @@
 #define CTL_CTL_STORE_H
 
 #include "ctl/ctl.h"
+#include "db/db.h"
 #include "service/redis.h"
-#include "store/db.h"
 
 /*
  * Reads the configuration and the password file, and creates a database handle, which connects

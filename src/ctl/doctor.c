@@ -31,7 +31,7 @@
 #include "service/secret_box.h"
 #include "service/smtp.h"
 #include "service/storage.h"
-#include "store/workers.h"
+#include "db/workers.h"
 #include "image/image_client.h"
 #include "image/seal.h"
 

@@ -3,7 +3,7 @@
 #define CTL_GRANTS_H
 
 #include "ctl/ctl.h"
-#include "store/grants.h"
+#include "db/grants.h"
 
 /* The password file of a program's user; NULL: the program has no separate user, or its user has no password.
  */

@@ -21,6 +21,11 @@
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
 #include "ctl/user.h"
+#include "db/accounts.h"
+#include "db/db.h"
+#include "db/keys.h"
+#include "db/provision.h"
+#include "db/users.h"
 #include "domain/accounts/key.h"
 #include "domain/keyring.h"
 #include "domain/people/user.h"
@@ -28,11 +33,6 @@
 #include "service/redis.h"
 #include "service/secret_box.h"
 #include "service/storage.h"
-#include "store/accounts.h"
-#include "store/db.h"
-#include "store/keys.h"
-#include "store/provision.h"
-#include "store/users.h"
 
 enum { watermark_key_bytes = 32, password_bytes = 24 };
 

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
+#include "db/accounts.h"
+#include "db/keys.h"
 #include "domain/accounts/key.h"
-#include "store/accounts.h"
-#include "store/keys.h"
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 

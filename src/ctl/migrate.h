@@ -3,8 +3,8 @@
 #define CTL_MIGRATE_H
 
 #include "ctl/ctl.h"
-#include "store/db.h"
-#include "store/migrate.h"
+#include "db/db.h"
+#include "db/migrate.h"
 
 /* Folder of the installed migrations. */
 extern const char migrate_directory_default[];

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
+#include "db/deliveries.h"
+#include "db/files.h"
+#include "db/jobs.h"
+#include "db/workers.h"
 #include "service/queue.h"
-#include "store/deliveries.h"
-#include "store/files.h"
-#include "store/jobs.h"
-#include "store/workers.h"
 
 enum { dead_default = 50, dead_max = 100000, drain_default_s = 600, drain_max_s = 86400 };
 

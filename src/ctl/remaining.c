@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/users.h"
+#include "db/users.h"
 
 enum { line_bytes = 512 };
 

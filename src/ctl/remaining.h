@@ -4,7 +4,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/site.h"
-#include "store/db.h"
+#include "db/db.h"
 
 /*
  * Prints one line for each remaining step about services, nginx, certificate, name and console, and returns

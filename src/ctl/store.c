@@ -8,10 +8,10 @@
 #include "base/crypto.h"
 #include "base/render.h"
 #include "ctl/ctl_store.h"
+#include "db/files.h"
+#include "db/orders.h"
 #include "domain/files/reclaim.h"
 #include "service/storage.h"
-#include "store/files.h"
-#include "store/orders.h"
 
 enum {
     unfinished_age_s = 24 * 60 * 60,

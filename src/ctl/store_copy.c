@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "ctl/ctl_store.h"
+#include "db/files.h"
+#include "db/orders.h"
 #include "service/storage.h"
-#include "store/files.h"
-#include "store/orders.h"
 
 enum { piece_bytes = 256 * 1024, progress_default_s = 10 };
 

@@ -4,7 +4,7 @@
 
 #include "base/render.h"
 #include "ctl/ctl.h"
-#include "store/query.h"
+#include "db/query.h"
 
 /* Renders the members of an open object from a row of a list, or from the facts of a command. */
 typedef void ctl_members(struct render *render, const void *facts);

@@ -10,12 +10,12 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
+#include "db/accounts.h"
+#include "db/users.h"
 #include "domain/people/member.h"
 #include "domain/people/second_factor.h"
 #include "domain/people/token.h"
 #include "service/password.h"
-#include "store/accounts.h"
-#include "store/users.h"
 
 enum { password_bytes = 15 };
 

@@ -3,8 +3,8 @@
 #define CTL_USER_H
 
 #include "ctl/ctl.h"
+#include "db/db.h"
 #include "model/user.h"
-#include "store/db.h"
 
 /* A random password of 120 bits; the arena's. */
 const char *user_password_make(struct arena *arena);

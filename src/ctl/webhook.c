@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "ctl/ctl_store.h"
 #include "ctl/table.h"
-#include "store/deliveries.h"
-#include "store/webhooks.h"
+#include "db/deliveries.h"
+#include "db/webhooks.h"
 
 static enum ctl_exit list_run(struct ctl *ctl)
 {

@@ -11,7 +11,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "store/db.h"
+#include "db/db.h"
 
 struct redis;
 struct presign;

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "db/provision.h"
 #include "service/queue.h"
 #include "service/storage.h"
-#include "store/provision.h"
 
 enum { worker_silent_s = 30, store_failing_ms = 60 * 1000 };
 

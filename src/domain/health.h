@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "db/census.h"
+#include "db/workers.h"
 #include "domain/domain.h"
-#include "store/census.h"
-#include "store/workers.h"
 
 /* The dependencies of a request.  The service works without Redis. */
 struct health {

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/crypto.h"
+#include "db/key_ids.h"
 #include "service/presign.h"
 #include "service/secret_box.h"
-#include "store/key_ids.h"
 
 static enum iw_error watermark_ids(struct context *context, const char *path, char *ids)
 {

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "base/config.h"
-#include "store/db.h"
+#include "db/db.h"
 
 enum keyring_purpose { KEYRING_WATERMARK, KEYRING_SEALING, KEYRING_SIGNING, keyring_purpose_count };
 

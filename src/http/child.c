@@ -10,6 +10,7 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "db/db.h"
 #include "domain/accounts/request_log.h"
 #include "domain/domain.h"
 #include "domain/health.h"
@@ -20,7 +21,6 @@
 #include "service/redis.h"
 #include "service/secret_box.h"
 #include "service/storage.h"
-#include "store/db.h"
 
 enum {
     rest_max = 64,

@@ -2,7 +2,7 @@
  * Deliveries: states, the table of legal transitions, the retry schedule, and the rows of the sender.
  *
  * A delivery is one event on its way to one webhook.  Only delivery_next decides its next state.
- * delivery_judge applies the schedule to a receiver's answer.  src/store/deliveries.c writes the
+ * delivery_judge applies the schedule to a receiver's answer.  src/db/deliveries.c writes the
  * decision.
  */
 #ifndef MODEL_DELIVERY_H

@@ -2,7 +2,7 @@
  * Jobs: kinds, states, the table of legal transitions, retries, and the row of a leased job.
  *
  * job_next is the only place that decides the next state of a job.  job_judge adds the limits: how often a
- * job may fail or kill its process, and the backoff before the next attempt.  src/store/jobs.c writes the
+ * job may fail or kill its process, and the backoff before the next attempt.  src/db/jobs.c writes the
  * decision.
  */
 #ifndef MODEL_JOB_H

@@ -14,8 +14,8 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "db/results.h"
 #include "service/zip.h"
-#include "store/results.h"
 #include "worker/worker.h"
 
 enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };

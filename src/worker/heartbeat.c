@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/process.h"
+#include "db/leases.h"
+#include "db/workers.h"
 #include "domain/health.h"
-#include "store/leases.h"
-#include "store/workers.h"
 #include "worker/worker.h"
 
 enum { database_retry_ms = 1000 };

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "db/workers.h"
 #include "domain/people/mail.h"
 #include "service/smtp.h"
-#include "store/workers.h"
 #include "worker/worker.h"
 
 enum {

@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
+#include "db/events.h"
 #include "domain/orders/order_download.h"
 #include "domain/orders/order_query.h"
 #include "domain/webhooks/webhook.h"
 #include "domain/webhooks/webhook_secret.h"
-#include "store/events.h"
 
 /* The status is that of the event, also when the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,

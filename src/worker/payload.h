@@ -10,8 +10,8 @@
 
 #include <imgward/context.h>
 
+#include "db/deliveries.h"
 #include "domain/domain.h"
-#include "store/deliveries.h"
 
 enum { payload_headers_count = 4 };
 

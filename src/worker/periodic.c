@@ -11,8 +11,8 @@
 #include "domain/files/upload_check.h"
 #include "domain/accounts/request_log.h"
 #include "domain/people/user.h"
-#include "store/leases.h"
-#include "store/workers.h"
+#include "db/leases.h"
+#include "db/workers.h"
 #include "worker/worker.h"
 
 enum {

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
+#include "db/census.h"
 #include "service/storage.h"
-#include "store/census.h"
 
 struct worker;
 

@@ -16,8 +16,8 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "db/texts.h"
 #include "service/sniff.h"
-#include "store/texts.h"
 #include "worker/worker.h"
 
 enum { copy_bytes = 256 * 1024 };

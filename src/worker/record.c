@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "store/orders.h"
+#include "db/orders.h"
 #include "worker/worker.h"
 
 enum { record_retry_first_ms = 500, record_retry_longest_ms = 5000 };

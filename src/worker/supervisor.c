@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "store/db.h"
-#include "store/workers.h"
+#include "db/db.h"
+#include "db/workers.h"
 #include "worker/worker.h"
 
 enum {

@@ -10,10 +10,10 @@
 
 #include <imgward/context.h>
 
+#include "db/jobs.h"
 #include "domain/orders/outcome.h"
 #include "model/job.h"
 #include "service/storage.h"
-#include "store/jobs.h"
 #include "worker/archive.h"
 #include "worker/picture.h"
 #include "worker/transfer.h"

@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "db/files.h"
 #include "domain/webhooks/outgoing.h"
 #include "model/peer.h"
-#include "store/files.h"
 #include "worker/worker.h"
 
 enum { redirects_max = 3 };

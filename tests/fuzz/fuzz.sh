@@ -20,7 +20,7 @@ if [ ! -f .configured ]; then
     "$root/configure" -q CC=clang CFLAGS="$flags" LDFLAGS=-fsanitize=address,undefined
     touch .configured
 fi
-make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libstore.a libsearch.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
+make -s -j"$(nproc)" libhttp.a libapi.a libdomain.a libdb.a libsearch.a libcodec.a libengine.a libservice.a libmodel.a libbase.a
 
 # The libraries come from the Makefile, so that there is no second list.
 linked=$(make -s -f - print <<'MAKE'
@@ -33,7 +33,7 @@ MAKE
 # Further compiler flags for the sources of a target.
 sources_of() {
     case $1 in
-    fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_store.c -Wl,--wrap=write" ;;
+    fuzz_body | fuzz_query | fuzz_path | fuzz_fastcgi) echo "$here/http_harness.c $here/memory_db.c -Wl,--wrap=write" ;;
     fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
     # The extractor is slow, so its engine is optimised and has no coverage callback at comparisons.
     fuzz_watermark) echo "$root"/src/engine/*.c "$root"/src/engine/watermark/*.c -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
@@ -42,7 +42,7 @@ sources_of() {
 }
 
 target_is_built() {
-    [ "$1" -nt libengine.a ] && [ "$1" -nt libstore.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
+    [ "$1" -nt libengine.a ] && [ "$1" -nt libdb.a ] && [ "$1" -nt libapi.a ] && [ "$1" -nt libcodec.a ] && [ "$1" -nt libbase.a ] &&
         [ "$1" -nt libhttp.a ] && [ "$1" -nt libservice.a ] && [ "$1" -nt libdomain.a ] && [ "$1" -nt libmodel.a ] && [ "$1" -nt libsearch.a ] &&
         [ -z "$(find "$here" -maxdepth 1 -name '*.[ch]' -newer "$1")" ]
 }

@@ -19,7 +19,7 @@
 #include "service/presign.h"
 #include "service/redis.h"
 #include "service/secret_box.h"
-#include "store/db.h"
+#include "db/db.h"
 
 const char harness_authorization[] =
     "HTTP_AUTHORIZATION=Bearer iw_live_0000000000000000000000000000000000000000001";

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "store/db.h"
+#include "db/db.h"
 #include "runner.h"
 
 struct st_mysql;

@@ -1,5 +1,5 @@
 /* Splitting SQL files into statements. */
-#include "store/script.h"
+#include "db/script.h"
 #include "runner.h"
 
 #include <stdlib.h>

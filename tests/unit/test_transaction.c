@@ -1,7 +1,7 @@
 /* The loop of a transaction.  The connection is simulated, so no server is needed. */
 #include <string.h>
 
-#include "store/transaction.h"
+#include "db/transaction.h"
 #include "runner.h"
 
 /* What the loop did: "b" begin, "c" commit, "r" rollback. */

@@ -1,7 +1,7 @@
 #include "domain/accounts/account.h"
 
 #include "base/clock.h"
-#include "store/keys.h"
+#include "db/keys.h"
 
 enum { touch_every_ms = 60000 };
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "db/quotas.h"
+#include "db/transaction.h"
 #include "domain/people/mail.h"
 #include "domain/people/token.h"
 #include "domain/people/user.h"
-#include "store/quotas.h"
-#include "store/transaction.h"
 
 static enum iw_error missing(struct context *context, enum iw_error error, const char *what)
 {

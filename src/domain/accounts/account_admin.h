@@ -1,14 +1,14 @@
 /*
  * Accounts, as their owners and the operator's users see and change them in the console.  imgwardctl account
- * does the same with the functions of src/store.
+ * does the same with the functions of src/db.
  */
 #ifndef DOMAIN_ACCOUNTS_ACCOUNT_ADMIN_H
 #define DOMAIN_ACCOUNTS_ACCOUNT_ADMIN_H
 
+#include "db/accounts.h"
+#include "db/audit.h"
+#include "db/users.h"
 #include "domain/people/session.h"
-#include "store/accounts.h"
-#include "store/audit.h"
-#include "store/users.h"
 
 /* RESOURCE_NOT_FOUND. */
 enum iw_error account_admin_find(struct domain *domain, int64_t id, struct account_row *account) IW_MUST_USE;

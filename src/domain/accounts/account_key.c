@@ -1,9 +1,9 @@
 #include "domain/accounts/account_key.h"
 
 #include "base/clock.h"
+#include "db/keys.h"
+#include "db/transaction.h"
 #include "domain/people/throttle.h"
-#include "store/keys.h"
-#include "store/transaction.h"
 
 enum { day_s = 24 * 60 * 60 };
 

@@ -1,15 +1,15 @@
 /*
  * Quotas: what an account may have, store and create, by its plan and its own limits.
  *
- * The store counts in the transaction of each creation (store/quotas.h).  This module has the limits, the
+ * src/db counts in the transaction of each creation (db/quotas.h).  This module has the limits, the
  * refusals and the reconciliation.
  */
 #ifndef DOMAIN_ACCOUNTS_QUOTA_H
 #define DOMAIN_ACCOUNTS_QUOTA_H
 
+#include "db/quotas.h"
 #include "domain/domain.h"
 #include "model/account.h"
-#include "store/quotas.h"
 
 /* The limits of a plan, replaced by the account's own ones. */
 struct quota_numbers quota_limits(const struct config *config, const char *plan,

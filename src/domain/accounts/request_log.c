@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "store/bounds.h"
+#include "db/bounds.h"
 
 enum { flush_every_ms = 1000, arena_bytes = 4 << 20, path_size = 201, method_size = 11, id_size = 65 };
 

@@ -7,8 +7,8 @@
 #ifndef DOMAIN_ACCOUNTS_REQUEST_LOG_H
 #define DOMAIN_ACCOUNTS_REQUEST_LOG_H
 
+#include "db/request_log.h"
 #include "domain/domain.h"
-#include "store/request_log.h"
 
 enum {
     /* Rows a second and process, of all accounts and of one; further ones are dropped and counted in the log.
@@ -36,7 +36,7 @@ int request_log_wait_ms(const struct request_log *log);
 enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,
                                struct request_log_rows *rows) IW_MUST_USE;
 
-/* Deletes some rows of more than seven days, or beyond the bounds (store/bounds.h); *count: how many. */
+/* Deletes some rows of more than seven days, or beyond the bounds (db/bounds.h); *count: how many. */
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count) IW_MUST_USE;
 
 #endif

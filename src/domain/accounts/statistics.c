@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "store/usage.h"
+#include "db/usage.h"
 
 static const int64_t day_ms = 86400000;
 

@@ -1,9 +1,9 @@
 #include "domain/files/download.h"
 
 #include "base/clock.h"
+#include "db/results.h"
 #include "domain/orders/order_download.h"
 #include "service/name.h"
-#include "store/results.h"
 
 enum { redirect_s = 60 };
 

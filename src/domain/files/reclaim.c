@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "db/orders.h"
 #include "domain/files/batch.h"
 #include "domain/files/retention.h"
 #include "model/order.h"
-#include "store/orders.h"
 
 enum {
     orders_max = 1000, /* of one list of the store */

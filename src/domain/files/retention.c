@@ -4,15 +4,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/erasure.h"
+#include "db/files.h"
+#include "db/jobs.h"
+#include "db/orders.h"
+#include "db/quotas.h"
+#include "db/transaction.h"
 #include "domain/files/batch.h"
 #include "domain/webhooks/webhook_event.h"
 #include "model/order.h"
-#include "store/erasure.h"
-#include "store/files.h"
-#include "store/jobs.h"
-#include "store/orders.h"
-#include "store/quotas.h"
-#include "store/transaction.h"
 
 static const int64_t day_ms = 86400000;
 

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "db/orders.h"
 #include "domain/domain.h"
 #include "service/storage.h"
-#include "store/orders.h"
 
 /* Fails at most max pending orders after their time (UPLOAD_EXPIRED); *count gets their number. */
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,

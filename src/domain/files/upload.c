@@ -5,12 +5,12 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "db/files.h"
+#include "db/orders.h"
+#include "db/quotas.h"
+#include "db/transaction.h"
 #include "domain/orders/order_confirm.h"
 #include "service/queue.h"
-#include "store/files.h"
-#include "store/orders.h"
-#include "store/quotas.h"
-#include "store/transaction.h"
 
 enum { piece_bytes = 65536 };
 

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/checks.h"
 #include "domain/orders/intake.h"
 #include "domain/orders/order_confirm.h"
 #include "domain/orders/order_query.h"
-#include "store/checks.h"
 
 enum {
     take_ms = 30 * 1000, /* another worker may look again after this worker died */

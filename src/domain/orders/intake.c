@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/files.h"
+#include "db/quotas.h"
 #include "service/header.h"
-#include "store/files.h"
-#include "store/quotas.h"
 
 /* Memory, where the header is in the first bytes; the image process decides about the others. */
 static void header_judge(struct domain *domain, const struct storage_object *object, enum order_type type,

@@ -5,9 +5,9 @@
 #ifndef DOMAIN_ORDERS_JOB_RETRY_H
 #define DOMAIN_ORDERS_JOB_RETRY_H
 
+#include "db/jobs.h"
 #include "domain/domain.h"
 #include "domain/people/audit.h"
-#include "store/jobs.h"
 
 struct job_retry_rows {
     struct jobs_failed *items;

@@ -1,11 +1,11 @@
 #include "domain/orders/order_confirm.h"
 
 #include "base/clock.h"
+#include "db/jobs.h"
+#include "db/transaction.h"
 #include "domain/orders/intake.h"
 #include "domain/orders/order_query.h"
 #include "service/queue.h"
-#include "store/jobs.h"
-#include "store/transaction.h"
 
 /* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED when there is one. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)

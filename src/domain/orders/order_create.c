@@ -5,13 +5,13 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "db/checks.h"
+#include "db/orders.h"
+#include "db/transaction.h"
 #include "domain/orders/order_text.h"
 #include "service/admission.h"
 #include "service/queue.h"
 #include "service/reserve.h"
-#include "store/checks.h"
-#include "store/orders.h"
-#include "store/transaction.h"
 
 enum {
     /* At a thousand orders a second one new id in a million is taken already. */

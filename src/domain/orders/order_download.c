@@ -1,10 +1,10 @@
 #include "domain/orders/order_download.h"
 
 #include "base/clock.h"
+#include "db/results.h"
 #include "domain/orders/order_query.h"
 #include "domain/orders/order_url.h"
 #include "service/name.h"
-#include "store/results.h"
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/orders.h"
 #include "domain/domain.h"
 #include "model/format.h"
 #include "model/order.h"
-#include "store/orders.h"
 
 /* The results of a complete order, and the one file that a client downloads. */
 struct order_download {

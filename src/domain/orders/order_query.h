@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/orders.h"
+#include "db/texts.h"
 #include "domain/accounts/quota.h"
 #include "domain/domain.h"
 #include "model/order.h"
-#include "store/orders.h"
-#include "store/texts.h"
 
 /* An order with its files, as a client sees it. */
 struct order_view {

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "db/segments.h"
+#include "db/transaction.h"
 #include "search/search.h"
-#include "store/segments.h"
-#include "store/transaction.h"
 
 /*
  * A search: a byte an order, and a bit an order and word, of ten million orders.  Building a segment: the

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/orders.h"
 #include "domain/domain.h"
-#include "store/orders.h"
 
 /* A page, newest first; the array is the arena's. */
 struct order_page {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "store/texts.h"
+#include "db/texts.h"
 
 static int by_digest(const void *one, const void *other)
 {

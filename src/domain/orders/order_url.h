@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
+#include "db/orders.h"
 #include "domain/domain.h"
 #include "model/order.h"
 #include "model/result.h"
-#include "store/orders.h"
 
 /* The upload URL of a file; *expires_ms gets its expiry. */
 const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,

@@ -3,17 +3,17 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "db/db.h"
+#include "db/files.h"
+#include "db/jobs.h"
+#include "db/orders.h"
+#include "db/quotas.h"
+#include "db/results.h"
+#include "db/texts.h"
+#include "db/transaction.h"
+#include "db/usage.h"
 #include "domain/webhooks/webhook_event.h"
 #include "service/name.h"
-#include "store/db.h"
-#include "store/files.h"
-#include "store/jobs.h"
-#include "store/orders.h"
-#include "store/quotas.h"
-#include "store/results.h"
-#include "store/texts.h"
-#include "store/transaction.h"
-#include "store/usage.h"
 
 /* The state of one run of the transaction. */
 struct outcome_write {

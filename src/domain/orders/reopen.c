@@ -1,10 +1,10 @@
 #include "domain/orders/reopen.h"
 
 #include "base/clock.h"
-#include "store/files.h"
-#include "store/jobs.h"
-#include "store/orders.h"
-#include "store/transaction.h"
+#include "db/files.h"
+#include "db/jobs.h"
+#include "db/orders.h"
+#include "db/transaction.h"
 
 /* Files come before jobs: failed jobs identify the files. */
 static enum iw_error order_files_reopen(const struct store *store, struct order_progress *order,

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "db/audit.h"
 #include "domain/people/throttle.h"
-#include "store/audit.h"
 
 /* A person makes some dozen changes a day, a script that renews keys some hundred. */
 enum { details_bytes_max = 900, changes_day_max = 2000, day_s = 24 * 60 * 60 };

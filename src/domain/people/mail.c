@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "db/mails.h"
 #include "domain/people/mail_text.h"
 #include "domain/people/throttle.h"
 #include "service/secret_box.h"
 #include "service/smtp.h"
-#include "store/mails.h"
 
 enum {
     lease_ms = (smtp_timeout_s + 60) * 1000,

@@ -1,14 +1,14 @@
 #include "domain/people/member.h"
 
 #include "base/clock.h"
+#include "db/invitations.h"
+#include "db/sessions.h"
+#include "db/transaction.h"
+#include "db/users.h"
 #include "domain/people/mail.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
 #include "service/password.h"
-#include "store/invitations.h"
-#include "store/sessions.h"
-#include "store/transaction.h"
-#include "store/users.h"
 
 enum { hour_s = 60 * 60, day_s = 24 * hour_s };
 

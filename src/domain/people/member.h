@@ -5,9 +5,9 @@
 #ifndef DOMAIN_PEOPLE_MEMBER_H
 #define DOMAIN_PEOPLE_MEMBER_H
 
+#include "db/keys.h"
 #include "domain/people/session.h"
 #include "domain/people/user.h"
-#include "store/keys.h"
 
 /* Users and open invitations of an account; the arena's. */
 struct member_rows {

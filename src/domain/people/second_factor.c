@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "db/tokens.h"
+#include "db/transaction.h"
+#include "db/users.h"
 #include "domain/people/mail.h"
 #include "domain/people/verified.h"
 #include "service/secret_box.h"
 #include "service/totp.h"
 #include "service/typed.h"
-#include "store/tokens.h"
-#include "store/transaction.h"
-#include "store/users.h"
 
 enum { code_bytes = 10, group_letters = 4, code_letters = 16 };
 

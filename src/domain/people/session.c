@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "db/sessions.h"
+#include "db/users.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
-#include "store/sessions.h"
-#include "store/users.h"
 
 enum {
     touch_every_ms = 60000,

@@ -3,16 +3,16 @@
 #include <imgward/fault.h>
 
 #include "base/clock.h"
+#include "db/audit.h"
+#include "db/tokens.h"
+#include "db/transaction.h"
+#include "db/users.h"
 #include "domain/people/mail.h"
 #include "domain/people/second_factor.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
 #include "domain/people/verified.h"
 #include "service/password.h"
-#include "store/audit.h"
-#include "store/tokens.h"
-#include "store/transaction.h"
-#include "store/users.h"
 
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
 static enum iw_error place_notice(struct domain *domain, const struct user *user,

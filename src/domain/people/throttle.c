@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "store/attempts.h"
-#include "store/transaction.h"
+#include "db/attempts.h"
+#include "db/transaction.h"
 
 enum { counters_max = 3, forget_ms = 24 * 60 * 60 * 1000 };
 

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "store/tokens.h"
-#include "store/users.h"
+#include "db/tokens.h"
+#include "db/users.h"
 
 enum { token_bytes = 32, challenge_uses = 5, challenge_s = 600 };
 

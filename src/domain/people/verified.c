@@ -4,7 +4,7 @@
 
 #include <imgward/fault.h>
 
-#include "store/users.h"
+#include "db/users.h"
 
 /* True when the user has the password and the second factor that were verified, and may still sign in. */
 static bool is_as_verified(const struct user *now, const struct user *verified)

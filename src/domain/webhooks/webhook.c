@@ -5,12 +5,12 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "db/deliveries.h"
+#include "db/transaction.h"
 #include "domain/accounts/quota.h"
 #include "domain/webhooks/outgoing.h"
 #include "domain/webhooks/webhook_secret.h"
 #include "service/fetch.h"
-#include "store/deliveries.h"
-#include "store/transaction.h"
 
 /* ---- fields ---- */
 

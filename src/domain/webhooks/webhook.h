@@ -15,11 +15,11 @@
 
 #include <imgward/context.h>
 
+#include "db/webhooks.h"
 #include "domain/accounts/quota.h"
 #include "domain/domain.h"
 #include "model/account.h"
 #include "model/webhook.h"
-#include "store/webhooks.h"
 
 enum {
     webhook_name_length_max = 100,

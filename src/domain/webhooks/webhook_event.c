@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "db/deliveries.h"
+#include "db/events.h"
+#include "db/transaction.h"
 #include "domain/webhooks/webhook.h"
 #include "service/queue.h"
-#include "store/deliveries.h"
-#include "store/events.h"
-#include "store/transaction.h"
 
 enum { id_attempts_max = 5 };
 

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/webhooks.h"
 #include "domain/domain.h"
 #include "model/webhook.h"
-#include "store/webhooks.h"
 
 /*
  * Records the event of an order's new status for every active webhook of its account.

@@ -1,8 +1,8 @@
 #include "domain/webhooks/webhook_mail.h"
 
+#include "db/users.h"
+#include "db/webhooks.h"
 #include "domain/people/mail.h"
-#include "store/users.h"
-#include "store/webhooks.h"
 
 enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t account_id, int64_t id,
                                        const char *reason)

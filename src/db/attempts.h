@@ -1,0 +1,25 @@
+/* The table sign_in_attempts: how often a name (a user or an address) tried to sign in. */
+#ifndef DB_ATTEMPTS_H
+#define DB_ATTEMPTS_H
+
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/query.h"
+
+struct attempts_row {
+    const uint8_t *name_digest; /* 32 bytes */
+    int64_t attempts;           /* 0: there is no row */
+    int64_t tried_ms;
+    int64_t next_ms;
+};
+
+/* Reads a row and locks it until the transaction ends, also a row that does not exist yet. */
+enum iw_error attempts_lock(const struct store *store, struct attempts_row *row) IW_MUST_USE;
+
+enum iw_error attempts_write(const struct store *store, const struct attempts_row *row) IW_MUST_USE;
+
+enum iw_error attempts_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Bounds of the tables that grow with requests: request_log and audit_events.
+ *
+ * An account keeps its newest rows, and so does the table.  Ids grow with time.
+ */
+#ifndef DB_BOUNDS_H
+#define DB_BOUNDS_H
+
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/query.h"
+
+enum bounds_table { BOUNDS_REQUESTS, BOUNDS_EVENTS, BOUNDS_COUNT };
+
+enum {
+    /* A row of the request log has 420 bytes with its index: 42 MB an account, 4.2 GB in all. */
+    bounds_account_rows = 100000,
+    bounds_table_rows = 10000000,
+    bounds_step = 5000
+};
+
+/*
+ * Deletes at most bounds_step rows beyond each of both bounds; *count: how many.  Looks at the account of the
+ * newest row: an account is looked at as often as it writes.
+ */
+enum iw_error bounds_trim(const struct store *store, enum bounds_table table, int64_t *count) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * The numbers of /metrics that would need whole tables.
+ *
+ * A census reads a table in slices by its primary key; the sums are published in the table census.  Until a
+ * number reaches census_live_max, /metrics reads it directly and exactly.
+ */
+#ifndef DB_CENSUS_H
+#define DB_CENSUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/db.h"
+
+enum census_source {
+    CENSUS_JOBS,       /* queued and leased ones, and those that ended within a day; by kind and status */
+    CENSUS_ORDERS,     /* by status */
+    CENSUS_DELIVERIES, /* by status in lower case */
+    CENSUS_ACCOUNTS,   /* near_limit: accounts that use 80 per cent of a limit */
+    CENSUS_INPUTS,     /* bytes */
+    CENSUS_RESULTS,    /* bytes */
+    CENSUS_ARCHIVES,   /* bytes */
+    CENSUS_SOURCE_COUNT
+};
+
+enum {
+    census_sums_max = 64,
+    census_live_max = 1000 /* rows that census_read reads of a state */
+};
+
+/* A census in progress, in a worker's memory.  Zero-initialized it begins with the first source. */
+struct census {
+    enum census_source source;
+    int64_t after_id;
+    unsigned count;
+    struct {
+        char kind[20], state[20];
+        int64_t number, oldest_ms;
+    } sums[census_sums_max];
+};
+
+struct census_row {
+    enum census_source source;
+    const char *kind; /* "" for sources other than jobs */
+    const char *state;
+    int64_t number;
+    int64_t oldest_ms; /* 0: none waits */
+};
+
+/* Rows in the arena. */
+struct census_rows {
+    struct census_row *items;
+    unsigned count;
+};
+
+/* Counts one slice of some milliseconds; publishes after the last slice of a source.  is_round: of all. */
+enum iw_error census_step(const struct store *store, struct census *census, bool *is_round) IW_MUST_USE;
+
+/*
+ * The numbers now.  Bytes, and a number above census_live_max, are published ones, which are some seconds to
+ * minutes old.  Orders: those that have not ended.
+ */
+enum iw_error census_read(const struct store *store, struct census_rows *rows) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,32 @@
+/* The table upload_checks: orders that start by themselves and whose uploads a worker looks for. */
+#ifndef DB_CHECKS_H
+#define DB_CHECKS_H
+
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/query.h"
+
+enum { checks_max = 8 };
+
+/* An order whose uploads are due to be looked for. */
+struct check {
+    int64_t order_id;
+    int64_t account_id;
+};
+
+/* Adds an order; written before the order itself. */
+enum iw_error checks_add(const struct store *store, int64_t order_id, int64_t account_id,
+                         int64_t at_ms) IW_MUST_USE;
+
+/* Takes at most checks_max due rows for the caller until until_ms; other workers skip them. */
+enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t until_ms, struct check *checks,
+                          unsigned *count) IW_MUST_USE;
+
+/* The next time of an order. An order without a row gets none. */
+enum iw_error checks_move(const struct store *store, int64_t order_id, int64_t at_ms) IW_MUST_USE;
+
+enum iw_error checks_delete(const struct store *store, int64_t order_id) IW_MUST_USE;
+
+#endif

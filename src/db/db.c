@@ -1,0 +1,826 @@
+#include "db/db.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <errmsg.h>
+#include <mysql.h>
+#include <mysqld_error.h>
+
+#include <imgward/fault.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "db/db_hosts.h"
+
+enum {
+    statements_max = 96,
+    /*
+     * Bytes of SQL text.  The server keeps about 70 bytes a byte: 3.4 MiB a connection.  The statement for an
+     * order grows with its files and texts; a longer one than this is prepared for each use.
+     */
+    statements_bytes_max = 48 * 1024,
+    statement_bytes_max = 4 * 1024,
+    columns_max = 64,
+    parameters_max = 8192,
+    statement_tries = 3,
+    retry_after_s = 5,
+    /* A million orders of one account take about 20 s. */
+    stream_max_s = 300
+};
+
+/* Galera's errors that MariaDB's headers name for other uses. */
+enum { error_not_ready = ER_UNKNOWN_COM_ERROR, error_commit = ER_ERROR_DURING_COMMIT };
+
+/* A prepared statement and the text it was prepared from. */
+struct statement {
+    char *sql;
+    size_t length; /* of sql */
+    MYSQL_STMT *handle;
+    uint64_t used; /* the least recently used statement is evicted */
+};
+
+struct db {
+    struct db_hosts hosts;
+    char *folder;      /* db_folder; NULL: not asked yet */
+    MYSQL *connection; /* NULL when there is none */
+    bool is_pinned;
+    struct statement statements[statements_max];
+    struct statement long_statement; /* too long for the cache; valid until the next statement */
+    uint64_t use_count;
+    bool is_in_transaction;
+    bool is_conflict; /* the last failure was a lock conflict, or the server refused to write */
+    bool is_deadlock; /* the last failure: of several statements one was rolled back */
+};
+
+/* The buffers of one row. */
+struct fetch {
+    unsigned columns;
+    MYSQL_BIND binds[columns_max];
+    int64_t integers[columns_max];
+    MYSQL_TIME times[columns_max];
+    unsigned long lengths[columns_max];
+    my_bool nulls[columns_max];
+    struct db_value values[columns_max];
+};
+
+struct db_value db_integer(int64_t value)
+{
+    return (struct db_value){.type = DB_INTEGER, .integer = value};
+}
+
+struct db_value db_unsigned(uint64_t value)
+{
+    return (struct db_value){.type = DB_UNSIGNED, .integer = (int64_t)value};
+}
+
+struct db_value db_bytes(const void *bytes, size_t length)
+{
+    return (struct db_value){.type = bytes == NULL ? DB_NULL : DB_TEXT, .text = bytes, .length = length};
+}
+
+struct db_value db_text(const char *text)
+{
+    return db_bytes(text, text == NULL ? 0 : strlen(text));
+}
+
+struct db_value db_time(int64_t time_ms)
+{
+    return (struct db_value){.type = time_ms == 0 ? DB_NULL : DB_TIME, .integer = time_ms};
+}
+
+struct db_value db_null(void)
+{
+    return (struct db_value){.type = DB_NULL};
+}
+
+int64_t db_integer_of(const struct db_value *value)
+{
+    if (value->type == DB_TEXT)
+        return strtoll(value->text, NULL, 10); /* DECIMAL, the type of SUM */
+    return value->type == DB_NULL ? 0 : value->integer;
+}
+
+const char *db_text_of(const struct db_value *value)
+{
+    return value->type == DB_TEXT ? value->text : NULL;
+}
+
+const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column)
+{
+    if (row >= rows->count || column >= rows->columns)
+        abort(); /* The reader expects other columns than the query has: a bug. */
+    return &rows->values[row * rows->columns + column];
+}
+
+struct db *db_new(const struct config *config, const char *password)
+{
+    struct db *db = calloc(1, sizeof *db);
+    if (db == NULL)
+        abort();
+    db_hosts_init(&db->hosts, config, password);
+    return db;
+}
+
+void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics)
+{
+    db_hosts_share(&db->hosts, hosts, metrics);
+}
+
+void db_pin(struct db *db, bool is_pinned)
+{
+    db->is_pinned = is_pinned;
+}
+
+static void statement_forget(struct statement *statement)
+{
+    if (statement->handle != NULL)
+        mysql_stmt_close(statement->handle);
+    free(statement->sql);
+    *statement = (struct statement){0};
+}
+
+static void statements_forget(struct db *db)
+{
+    for (unsigned i = 0; i < statements_max; i++)
+        statement_forget(&db->statements[i]);
+    statement_forget(&db->long_statement);
+}
+
+/* The next call opens a new connection. */
+static void db_close(struct db *db)
+{
+    statements_forget(db);
+    if (db->connection != NULL)
+        mysql_close(db->connection);
+    db->connection = NULL;
+}
+
+void db_free(struct db *db)
+{
+    if (db == NULL)
+        return;
+    db_close(db);
+    db_hosts_fini(&db->hosts);
+    free(db->folder);
+    free(db);
+}
+
+static bool is_gone(unsigned number)
+{
+    static const unsigned gone[] = {CR_SERVER_GONE_ERROR,    CR_SERVER_LOST,
+                                    CR_CONNECTION_ERROR,     CR_CONN_HOST_ERROR,
+                                    CR_SERVER_LOST_EXTENDED, ER_SERVER_SHUTDOWN,
+                                    ER_CON_COUNT_ERROR,      ER_NORMAL_SHUTDOWN,
+                                    ER_CONNECTION_KILLED,    ER_NEW_ABORTING_CONNECTION,
+                                    CR_COMMANDS_OUT_OF_SYNC, CR_OUT_OF_MEMORY,
+                                    ER_QUERY_INTERRUPTED,    CR_MALFORMED_PACKET,
+                                    error_not_ready,         error_commit};
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+        if (gone[i] == number)
+            return true;
+    return false;
+}
+
+static bool is_refusing(unsigned number)
+{
+    static const unsigned refusing[] = {ER_OPTION_PREVENTS_STATEMENT,
+                                        ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
+                                        ER_RECORD_FILE_FULL,
+                                        ER_DISK_FULL,
+                                        ER_ERROR_ON_WRITE,
+                                        ER_GET_ERRNO,
+                                        ER_OUT_OF_RESOURCES,
+                                        ER_OUT_OF_SORTMEMORY,
+                                        ER_OUTOFMEMORY,
+                                        ER_LOCK_TABLE_FULL,
+                                        ER_MAX_PREPARED_STMT_COUNT_REACHED};
+    for (size_t i = 0; i < sizeof refusing / sizeof refusing[0]; i++)
+        if (refusing[i] == number)
+            return true;
+    return false;
+}
+
+/* InnoDB reports a deadlock over the AUTO_INCREMENT lock as ER_AUTOINC_READ_FAILED (MDEV-33593). */
+static bool is_conflict(unsigned number)
+{
+    return number == ER_LOCK_DEADLOCK || number == ER_LOCK_WAIT_TIMEOUT || number == ER_AUTOINC_READ_FAILED;
+}
+
+static enum iw_error fail_unavailable(struct context *context, const char *reason, unsigned number,
+                                      const char *message)
+{
+    if (context->error == IW_OK) {
+        context_cause(context, "%u %s", number, message);
+        context->reason = reason;
+        context->retry_after_s = retry_after_s;
+    }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return context_fail(context, IW_SERVICE_UNAVAILABLE,
+                            "The request took the database too long and was ended; repeat it later.");
+    return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
+}
+
+/*
+ * The server refused to write, so the statement had no effect, and another server may run it: Galera has no
+ * quorum, or the server became a replica.
+ */
+static bool is_demoted(const struct db *db, unsigned number)
+{
+    return db->hosts.count > 1 && (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
+                                   number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
+}
+
+/* Maps the driver's error to ours; closes a lost connection. */
+static enum iw_error db_fail(const struct store *store, unsigned number, const char *message)
+{
+    store->db->is_deadlock = number == ER_LOCK_DEADLOCK;
+    store->db->is_conflict = is_conflict(number) || is_demoted(store->db, number);
+    if (number == ER_DUP_ENTRY)
+        return IW_TWIN_EXISTS;
+    /* Only the claim of a quota signals (quotas_claim_sql). */
+    if (number == ER_SIGNAL_EXCEPTION)
+        return IW_USAGE_LIMIT_EXCEEDED;
+    if (is_gone(number) || is_demoted(store->db, number)) {
+        enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
+        /* It may be frozen: then another connection to it would hang too. */
+        if (number == CR_SERVER_LOST)
+            db_hosts_lost(&store->db->hosts);
+        db_close(store->db);
+        return error;
+    }
+    if (number == ER_STATEMENT_TIMEOUT)
+        return fail_unavailable(store->context, "statement_timeout", number, message);
+    if (store->db->is_conflict || is_refusing(number))
+        return fail_unavailable(store->context,
+                                store->db->is_conflict ? "database_conflict" : "database_refuses", number,
+                                message);
+    if (store->context->error == IW_OK) {
+        context_cause(store->context, "%u %s", number, message);
+        store->context->reason = "database_error";
+    }
+    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+static inline void connection_cut(const struct db *db)
+{
+    shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
+}
+
+/*
+ * An answer failed between two rows.  The driver has cleared the error of the statement in some cases. Before
+ * the next use of the connection it would wait for the rest of the answer, so the connection is cut first and
+ * closed.
+ */
+static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
+{
+    MYSQL *connection = store->db->connection;
+    unsigned number = mysql_stmt_errno(handle);
+    const char *message = mysql_stmt_error(handle);
+    if (number == 0) {
+        number = mysql_errno(connection);
+        message = mysql_error(connection);
+    }
+    connection_cut(store->db);
+    enum iw_error error = number != 0 ? db_fail(store, number, message)
+                                      : db_fail(store, CR_SERVER_LOST, "The answer ended between two rows.");
+    db_close(store->db);
+    return error;
+}
+
+/*
+ * Fails after the server rolled the open transaction back and reported no error: the next statement would
+ * commit by itself.  Galera does that when another node's commit aborts a SELECT just after it was prepared
+ * (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
+ */
+static enum iw_error transaction_check(const struct store *store, const char *sql)
+{
+    MYSQL *connection = store->db->connection;
+    unsigned status = SERVER_STATUS_IN_TRANS;
+    (void)sql;
+    if (!store->db->is_in_transaction)
+        return IW_OK;
+    if (fault_fails(FAULT_DB_ROLLED_BACK, sql))
+        mysql_query(connection, "ROLLBACK");
+    return mariadb_get_info(connection, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
+                   (status & SERVER_STATUS_IN_TRANS) != 0
+               ? IW_OK
+               : db_fail(store, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
+}
+
+/* Fault points lose the answer after a statement ran. */
+static inline enum iw_error answer_lost(const struct store *store, enum fault fault, const char *key)
+{
+    (void)fault;
+    (void)key;
+    return fault_fails(fault, key) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
+}
+
+void db_statement_limit_s(struct db *db, unsigned seconds)
+{
+    db->hosts.statement_max_s = seconds;
+}
+
+static enum iw_error db_open(const struct store *store)
+{
+    struct db *db = store->db;
+    struct db_refusal refusal;
+    if (db->connection != NULL)
+        return IW_OK;
+    if (db->is_pinned || db->is_in_transaction)
+        return fail_unavailable(store->context, "database_away", CR_SERVER_LOST,
+                                db->is_pinned ? "The connection that held the lock was lost."
+                                              : "The connection of the transaction was lost.");
+    db->connection = db_hosts_open(&db->hosts, store->context, &refusal);
+    /* Any reason is temporary for a client; the log has the cause. */
+    return db->connection != NULL
+               ? IW_OK
+               : fail_unavailable(store->context, "database_away", refusal.number, refusal.cause);
+}
+
+unsigned db_host_count(const struct db *db)
+{
+    return db->hosts.count;
+}
+
+void db_host_check(const struct store *store, unsigned number, struct db_host *host)
+{
+    const struct db *db = store->db;
+    db_hosts_check(&db->hosts, store->context->arena, number, host);
+    host->is_in_use = db->connection != NULL && db->hosts.current == number;
+}
+
+/* The cached statement, or NULL. */
+static struct statement *statement_find(struct db *db, const char *sql)
+{
+    for (unsigned i = 0; i < statements_max; i++)
+        if (db->statements[i].sql != NULL && strcmp(db->statements[i].sql, sql) == 0)
+            return &db->statements[i];
+    return NULL;
+}
+
+/* An empty entry for a text of this length.  Evicts the least recently used statements until both limits
+ * allow it. */
+static struct statement *statement_place(struct db *db, size_t length)
+{
+    if (length > statement_bytes_max)
+        return &db->long_statement;
+    for (;;) {
+        struct statement *empty = NULL, *oldest = NULL;
+        size_t bytes = length;
+        for (unsigned i = 0; i < statements_max; i++) {
+            struct statement *statement = &db->statements[i];
+            bytes += statement->length;
+            if (statement->sql == NULL)
+                empty = statement;
+            else if (oldest == NULL || statement->used < oldest->used)
+                oldest = statement;
+        }
+        if (empty != NULL && bytes <= statements_bytes_max)
+            return empty;
+        statement_forget(oldest);
+    }
+}
+
+/* At the server's limit (max_prepared_stmt_count), drops our cached statements and tries again. */
+static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
+{
+    if (mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0)
+        return true;
+    if (mysql_stmt_errno(fresh) != ER_MAX_PREPARED_STMT_COUNT_REACHED)
+        return false;
+    statements_forget(db);
+    return mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0;
+}
+
+static enum iw_error statement_get(const struct store *store, const char *sql, MYSQL_STMT **handle)
+{
+    struct statement *statement = statement_find(store->db, sql);
+    statement_forget(&store->db->long_statement);
+    if (statement != NULL) {
+        statement->used = ++store->db->use_count;
+        *handle = statement->handle;
+        return IW_OK;
+    }
+    MYSQL_STMT *fresh = mysql_stmt_init(store->db->connection);
+    if (fresh == NULL)
+        abort();
+    if (!statement_prepare(store->db, fresh, sql)) {
+        enum iw_error error = db_fail(store, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
+        mysql_stmt_close(fresh);
+        return error;
+    }
+    *handle = fresh;
+    size_t length = strlen(sql);
+    statement = statement_place(store->db, length);
+    *statement = (struct statement){
+        .sql = strdup(sql), .length = length, .handle = fresh, .used = ++store->db->use_count};
+    return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);
+}
+
+static MYSQL_TIME time_to_parts(int64_t time_ms)
+{
+    time_t seconds = (time_t)(time_ms / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    return (MYSQL_TIME){.year = (unsigned)parts.tm_year + 1900,
+                        .month = (unsigned)parts.tm_mon + 1,
+                        .day = (unsigned)parts.tm_mday,
+                        .hour = (unsigned)parts.tm_hour,
+                        .minute = (unsigned)parts.tm_min,
+                        .second = (unsigned)parts.tm_sec,
+                        .second_part = (unsigned long)(time_ms % 1000) * 1000,
+                        .time_type = MYSQL_TIMESTAMP_DATETIME};
+}
+
+static int64_t time_of_parts(const MYSQL_TIME *from)
+{
+    struct tm parts = {.tm_year = (int)from->year - 1900,
+                       .tm_mon = (int)from->month - 1,
+                       .tm_mday = (int)from->day,
+                       .tm_hour = (int)from->hour,
+                       .tm_min = (int)from->minute,
+                       .tm_sec = (int)from->second};
+    return (int64_t)timegm(&parts) * 1000 + (int64_t)(from->second_part / 1000);
+}
+
+static void parameter_bind(struct arena *arena, MYSQL_BIND *bind, const struct db_value *value)
+{
+    static const enum enum_field_types types[] = {[DB_NULL] = MYSQL_TYPE_NULL,
+                                                  [DB_INTEGER] = MYSQL_TYPE_LONGLONG,
+                                                  [DB_UNSIGNED] = MYSQL_TYPE_LONGLONG,
+                                                  [DB_TEXT] = MYSQL_TYPE_STRING,
+                                                  [DB_TIME] = MYSQL_TYPE_DATETIME};
+    bind->buffer_type = types[value->type];
+    bind->is_unsigned = value->type == DB_UNSIGNED;
+    if (value->type == DB_TEXT) {
+        bind->buffer = (void *)(uintptr_t)value->text;
+        bind->buffer_length = value->length;
+    } else if (value->type == DB_TIME) {
+        MYSQL_TIME *time = arena_alloc(arena, sizeof *time);
+        *time = time_to_parts(value->integer);
+        bind->buffer = time;
+    } else {
+        bind->buffer = (void *)(uintptr_t)&value->integer;
+    }
+}
+
+static bool statement_execute(struct context *context, MYSQL_STMT *handle, const struct db_value *parameters,
+                              unsigned count)
+{
+    if (count != mysql_stmt_param_count(handle) || count > parameters_max)
+        abort(); /* Another number of parameters than question marks: a bug. */
+    MYSQL_BIND *binds = arena_array(context->arena, count + 1, sizeof *binds);
+    for (unsigned i = 0; i < count; i++)
+        parameter_bind(context->arena, &binds[i], &parameters[i]);
+    return (count == 0 || mysql_stmt_bind_param(handle, binds) == 0) && mysql_stmt_execute(handle) == 0;
+}
+
+/* True when repeating the statement on a new connection cannot have a double effect. */
+static bool may_retry(const struct db *db, const char *sql, unsigned number)
+{
+    bool is_select = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "SET STATEMENT", 13) == 0;
+    return !db->is_in_transaction &&
+           (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
+            number == ER_CONNECTION_KILLED || number == error_not_ready || is_demoted(db, number));
+}
+
+static enum iw_error db_execute(const struct store *store, const char *sql, const struct db_value *parameters,
+                                unsigned count, MYSQL_STMT **handle)
+{
+    for (int try = 0;; try++) {
+        struct db *db = store->db;
+        bool may_change = db->hosts.count > 1 && !db->is_in_transaction && !db->is_pinned;
+        if (db->connection != NULL && may_change &&
+            !db_hosts_look(&db->hosts, store->context, db->connection))
+            db_close(db);
+        bool was_open = db->connection != NULL;
+        enum iw_error error = db_open(store);
+        if (error != IW_OK)
+            return error;
+        bool is_in_transaction = store->db->is_in_transaction;
+        error = statement_get(store, sql, handle);
+        fault_key_add(FAULT_TRANSACTION, sql);
+        if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT, sql))
+            connection_cut(store->db);
+        if (error == IW_OK && statement_execute(store->context, *handle, parameters, count))
+            return answer_lost(store, FAULT_DB_STATEMENT_RUN, sql);
+        unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
+        bool is_lost = error == IW_OK ? may_retry(store->db, sql, number)
+                                      : store->db->connection == NULL && !is_in_transaction;
+        if (!is_lost || !was_open || try > 0)
+            return error != IW_OK ? error : db_fail(store, number, mysql_stmt_error(*handle));
+        context_clear(store->context);
+        db_close(store->db);
+    }
+}
+
+static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *field)
+{
+    MYSQL_BIND *bind = &fetch->binds[i];
+    bind->is_null = &fetch->nulls[i];
+    bind->length = &fetch->lengths[i];
+    switch (field->type) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        bind->buffer_type = MYSQL_TYPE_LONGLONG;
+        bind->buffer = &fetch->integers[i];
+        bind->is_unsigned = (field->flags & UNSIGNED_FLAG) != 0;
+        fetch->values[i].type = bind->is_unsigned ? DB_UNSIGNED : DB_INTEGER;
+        break;
+    case MYSQL_TYPE_DATETIME:
+    case MYSQL_TYPE_TIMESTAMP:
+    case MYSQL_TYPE_DATE:
+        bind->buffer_type = MYSQL_TYPE_DATETIME;
+        bind->buffer = &fetch->times[i];
+        fetch->values[i].type = DB_TIME;
+        break;
+    default:
+        /* Buffer length 0: the fetch returns the length; column_read fetches the bytes. */
+        bind->buffer_type = MYSQL_TYPE_STRING;
+        fetch->values[i].type = DB_TEXT;
+        break;
+    }
+}
+
+static bool fetch_begin(struct fetch *fetch, MYSQL_STMT *handle)
+{
+    MYSQL_RES *facts = mysql_stmt_result_metadata(handle);
+    fetch->columns = mysql_stmt_field_count(handle);
+    if (facts == NULL || fetch->columns > columns_max)
+        abort();
+    /* Only the columns in use: the whole struct is 13 KiB, which cost too much for each statement. */
+    memset(fetch->binds, 0, fetch->columns * sizeof fetch->binds[0]);
+    memset(fetch->values, 0, fetch->columns * sizeof fetch->values[0]);
+    for (unsigned i = 0; i < fetch->columns; i++)
+        column_bind(fetch, i, mysql_fetch_field_direct(facts, i));
+    mysql_free_result(facts);
+    return mysql_stmt_bind_result(handle, fetch->binds) == 0;
+}
+
+static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, unsigned i,
+                        struct db_value *value)
+{
+    value->type = fetch->nulls[i] ? DB_NULL : fetch->values[i].type;
+    if (value->type == DB_INTEGER || value->type == DB_UNSIGNED)
+        value->integer = fetch->integers[i];
+    if (value->type == DB_TIME)
+        value->integer = time_of_parts(&fetch->times[i]);
+    if (value->type != DB_TEXT)
+        return;
+    char *text = arena_alloc(arena, fetch->lengths[i] + 1);
+    MYSQL_BIND whole = {.buffer_type = MYSQL_TYPE_STRING, .buffer = text, .buffer_length = fetch->lengths[i]};
+    if (fetch->lengths[i] > 0)
+        mysql_stmt_fetch_column(handle, &whole, i, 0);
+    value->text = text;
+    value->length = fetch->lengths[i];
+}
+
+/* Reads the next row into values; 1 for a row, 0 at the end, -1 for an error. */
+static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, struct db_value *values)
+{
+    int state = fault_fails(FAULT_DB_ROW, "") ? 1 : mysql_stmt_fetch(handle);
+    if (state == MYSQL_NO_DATA)
+        return 0;
+    if (state != 0 && state != MYSQL_DATA_TRUNCATED)
+        return -1;
+    for (unsigned i = 0; i < fetch->columns; i++)
+        column_read(arena, fetch, handle, i, &values[i]);
+    return 1;
+}
+
+/* Reads the rows of the current result into the arena. */
+static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_rows *rows)
+{
+    struct fetch fetch;
+    if (!fetch_begin(&fetch, handle) || mysql_stmt_store_result(handle) != 0)
+        return false;
+    size_t room = (size_t)mysql_stmt_num_rows(handle);
+    struct db_value *values = arena_array(context->arena, room * fetch.columns + 1, sizeof *values);
+    int state = 1;
+    while (rows->count < room &&
+           (state = fetch_next(context->arena, &fetch, handle, values + rows->count * fetch.columns)) > 0)
+        rows->count++;
+    rows->columns = fetch.columns;
+    rows->values = values;
+    return state >= 0;
+}
+
+/* The value of SET last_insert_id, which session tracking adds to the OK packet; 0: none. */
+static int64_t session_id_read(MYSQL *connection)
+{
+    const char *value;
+    size_t length;
+    if (mysql_session_track_get_first(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0 ||
+        mysql_session_track_get_next(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0)
+        return 0;
+    char digits[text_decimal_size] = "";
+    int64_t id = 0;
+    memcpy(digits, value, length < sizeof digits ? length : 0);
+    return text_integer(digits, 1, INT64_MAX, &id) ? id : 0;
+}
+
+/* Reads all results of a statement: the rows of the first one with columns, the counts of the others. */
+static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
+{
+    int more = 0;
+    while (more == 0) {
+        if (mysql_stmt_field_count(handle) == 0) {
+            rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
+            rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
+            rows->session_id = session_id_read(store->db->connection);
+            if (rows->session_id != 0 && fault_fails(FAULT_DB_INSERT_ID, ""))
+                rows->session_id = 0;
+        } else if (rows->columns == 0 && !rows_read(store->context, handle, rows)) {
+            return rows_fail(store, handle);
+        }
+        mysql_stmt_free_result(handle);
+        more = mysql_stmt_next_result(handle);
+    }
+    if (more < 0)
+        return IW_OK;
+    /* The server sends its errors in a complete packet; the driver's are from 2000 to 2999. */
+    unsigned number = mysql_stmt_errno(handle);
+    bool is_of_server = number != 0 && (number < CR_MIN_ERROR || number > CR_MAX_ERROR);
+    return is_of_server ? db_fail(store, number, mysql_stmt_error(handle)) : rows_fail(store, handle);
+}
+
+enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
+                     unsigned count, struct db_rows *rows)
+{
+    struct db_rows unused;
+    MYSQL_STMT *handle = NULL;
+    bool is_in_transaction = store->db->is_in_transaction;
+    rows = rows != NULL ? rows : &unused;
+    for (int try = 1;; try++) {
+        memset(rows, 0, sizeof *rows);
+        store->db->is_deadlock = false;
+        enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+        if (error == IW_OK)
+            error = results_read(store, handle, rows);
+        if (error == IW_OK)
+            error = transaction_check(store, sql);
+        /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
+        if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == statement_tries)
+            return error;
+        context_clear(store->context);
+    }
+}
+
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    MYSQL_STMT *handle = NULL;
+    struct fetch fetch;
+    struct db_value values[columns_max] = {0};
+    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+    if (error != IW_OK)
+        return error;
+    struct arena *arena = arena_new(0);
+    int state = fetch_begin(&fetch, handle) ? 1 : -1;
+    bool is_wanted = true;
+    while (state > 0 && is_wanted && (state = fetch_next(arena, &fetch, handle, values)) > 0) {
+        is_wanted = row(user, values, fetch.columns);
+        arena_reset(arena);
+    }
+    arena_free(arena);
+    if (state < 0)
+        return rows_fail(store, handle);
+    if (is_wanted) {
+        mysql_stmt_free_result(handle);
+        /* The driver does not keep the flag of an answer that is read row by row. */
+        if (store->db->is_in_transaction && mysql_ping(store->db->connection) != 0)
+            return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
+        return transaction_check(store, sql);
+    }
+    /* Reading the rest could take longer than a new connection. */
+    connection_cut(store->db);
+    db_close(store->db);
+    return IW_OK;
+}
+
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
+                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+{
+    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
+                                       stream_max_s, sql);
+    return db_each(store, limited, parameters, count, row, user);
+}
+
+bool db_is_conflict(const struct db *db)
+{
+    return db->is_conflict;
+}
+
+enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
+{
+    store->db->is_conflict = false;
+    enum iw_error error = db_open(store);
+    if (error != IW_OK)
+        return error;
+    if (mysql_real_query(store->db->connection, sql, length) != 0)
+        return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
+    MYSQL_RES *rows = mysql_store_result(store->db->connection);
+    if (rows != NULL)
+        mysql_free_result(rows);
+    return IW_OK;
+}
+
+enum iw_error db_begin(const struct store *store)
+{
+    store->db->is_conflict = false;
+    enum iw_error error = db_run(store, "START TRANSACTION", NULL, 0, NULL);
+    store->db->is_in_transaction = error == IW_OK;
+    fault_key_clear(FAULT_TRANSACTION);
+    if (error == IW_OK && fault_fails(FAULT_DB_BEGUN, ""))
+        connection_cut(store->db);
+    return error;
+}
+
+enum iw_error db_commit(const struct store *store)
+{
+    if (store->db->connection == NULL)
+        return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
+    if (fault_fails(FAULT_DB_COMMIT, fault_key(FAULT_TRANSACTION)))
+        connection_cut(store->db);
+    enum iw_error error =
+        mysql_query(store->db->connection, "COMMIT") != 0
+            ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
+            : answer_lost(store, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
+    store->db->is_in_transaction = false;
+    /* Galera lost its quorum during the commit: other nodes may have it. */
+    if (error != IW_OK && store->db->connection == NULL)
+        store->db->is_conflict = false;
+    return error;
+}
+
+void db_rollback(struct db *db)
+{
+    if (db->connection != NULL && mysql_query(db->connection, "ROLLBACK") != 0)
+        db_close(db);
+    db->is_in_transaction = false;
+}
+
+bool db_is_begun(const struct db *db)
+{
+    return db->is_in_transaction;
+}
+
+const char *db_folder(const struct store *store)
+{
+    struct db_rows rows;
+    struct context quiet;
+    struct db *db = store->db;
+    if (db->hosts.count > 1 || !endpoint_is_socket(&db->hosts.of[0]))
+        return NULL;
+    context_init(&quiet, store->context->arena, store->context->request_id);
+    const struct store asking = {&quiet, db};
+    if (db->folder == NULL && db_run(&asking, "SELECT @@datadir", NULL, 0, &rows) == IW_OK)
+        db->folder = strdup(db_text_of(db_at(&rows, 0, 0)));
+    return db->folder;
+}
+
+enum iw_error db_server_read(const struct store *store, struct db_server *server)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(
+        store,
+        arena_printf(
+            store->context->arena,
+            "SELECT VERSION(), %s, @@SESSION.character_set_connection, "
+            "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
+            "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), "
+            "IF(@@max_user_connections = 0, @@max_connections, LEAST(@@max_connections, "
+            "@@max_user_connections)), "
+            "(SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
+            "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
+            "variable_name = 'wsrep_local_state_comment'), "
+            "IF(@@log_bin AND @@SESSION.binlog_format = 'STATEMENT', 1, 0)",
+            db_hosts_session_question(store->context->arena)),
+        NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    *server = (struct db_server){
+        .version = db_text_of(db_at(&rows, 0, 0)),
+        .session_unset = db_text_of(db_at(&rows, 0, 1)),
+        .connection_set = db_text_of(db_at(&rows, 0, 2)),
+        .database_set = db_text_of(db_at(&rows, 0, 3)),
+        .now_ms = db_integer_of(db_at(&rows, 0, 4)),
+        .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
+        .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
+        .connections_max = db_integer_of(db_at(&rows, 0, 7)),
+        .cluster_size = db_integer_of(db_at(&rows, 0, 8)),
+        .cluster_state = db_text_of(db_at(&rows, 0, 9)),
+        .is_statement_logged = db_integer_of(db_at(&rows, 0, 10)) != 0,
+    };
+    return IW_OK;
+}

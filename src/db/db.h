@@ -1,0 +1,164 @@
+/*
+ * The connection to MariaDB.  Only db.c and db_hosts.c include Connector/C.
+ *
+ * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
+ * text, within a bound of entries and bytes: pass constant texts or a small number of variants.  Rows are
+ * copied into the arena of the context.
+ *
+ * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only, or an answer ends
+ * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error
+ * is SERVER_INTERNAL_ERROR with the driver's message as cause.  A statement on an idle connection that the
+ * server closed is sent again on a new one, except inside a transaction.
+ *
+ * database.hosts names several servers; db_hosts.h chooses among them.
+ */
+#ifndef DB_DB_H
+#define DB_DB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "base/config.h"
+#include "base/metrics.h"
+#include "base/hosts.h"
+
+struct db;
+
+/* A connection, and the context of the request or job that uses it.  Each function of src/db takes one. */
+struct store {
+    struct context *context;
+    struct db *db;
+};
+
+enum db_type { DB_NULL, DB_INTEGER, DB_UNSIGNED, DB_TEXT, DB_TIME };
+
+/* A parameter or a column of a row. */
+struct db_value {
+    enum db_type type;
+    int64_t integer;  /* DB_INTEGER; DB_UNSIGNED as its bits; DB_TIME: ms since 1970 UTC */
+    const char *text; /* DB_TEXT: bytes and a zero that length does not count */
+    size_t length;
+};
+
+/* Parameters.  A NULL text and a time of 0 become NULL. */
+struct db_value db_integer(int64_t value);
+struct db_value db_unsigned(uint64_t value);
+struct db_value db_text(const char *text);
+struct db_value db_bytes(const void *bytes, size_t length);
+struct db_value db_time(int64_t time_ms);
+struct db_value db_null(void);
+
+/* Columns: NULL reads as 0, "" or NULL (db_text_of). */
+int64_t db_integer_of(const struct db_value *value);
+const char *db_text_of(const struct db_value *value);
+
+struct db_rows {
+    size_t count;
+    unsigned columns;
+    const struct db_value *values; /* count * columns of them, row by row */
+    int64_t affected;              /* rows changed, for statements without rows */
+    int64_t inserted_id;           /* first new AUTO_INCREMENT value */
+    int64_t session_id;            /* last_insert_id as the statement SET it; 0: it did not */
+};
+
+/* The value in a row and column, both from 0.  Aborts outside of the rows. */
+const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column);
+
+/* Does not connect.  Borrows config; copies the password.  Free with db_free. */
+struct db *db_new(const struct config *config, const char *password);
+
+/*
+ * The server ends each statement after this many seconds, and the caller gets SERVICE_UNAVAILABLE. 0, which
+ * is the default: never. Call it before the first statement. db_stream has its own limit.
+ */
+void db_statement_limit_s(struct db *db, unsigned seconds);
+void db_free(struct db *db);
+
+/* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
+void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics);
+
+/* While true, the connection stays on its server, and a lost one is not reopened: for locks of the session.
+ */
+void db_pin(struct db *db, bool is_pinned);
+
+/*
+ * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
+ * may return several results: rows gets the first one with columns.
+ */
+enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
+                     unsigned count, struct db_rows *rows) IW_MUST_USE;
+
+/*
+ * Runs a SELECT and passes each row to a callback without buffering.  The texts of a row are valid during the
+ * callback.  The callback returns false to stop; then the connection is closed.
+ */
+enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+                        unsigned count,
+                        bool (*row)(void *user, const struct db_value *values, unsigned columns),
+                        void *user) IW_MUST_USE;
+
+/* The same with the limit of other statements. */
+enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
+                      unsigned count,
+                      bool (*row)(void *user, const struct db_value *values, unsigned columns),
+                      void *user) IW_MUST_USE;
+
+/* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
+enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
+
+/*
+ * After a call that failed: true for a deadlock or a lock wait timeout.  The statement had no effect and may
+ * be repeated.
+ */
+bool db_is_conflict(const struct db *db);
+
+/*
+ * The steps of transaction.h; only transaction.c calls them.  When the connection of a transaction is lost,
+ * each statement fails until db_rollback.  db_rollback keeps the error of the context.
+ */
+enum iw_error db_begin(const struct store *store) IW_MUST_USE;
+enum iw_error db_commit(const struct store *store) IW_MUST_USE;
+void db_rollback(struct db *db);
+bool db_is_begun(const struct db *db);
+
+/*
+ * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
+ * or does not answer.  Asked once.  Leaves no error.
+ */
+const char *db_folder(const struct store *store);
+
+/* The server's settings that an operator checks; texts are the arena's. */
+struct db_server {
+    const char *version;
+    const char *session_unset; /* names of the session's variables that did not take our value; "" for none */
+    const char *connection_set; /* character set of our session */
+    const char *database_set;   /* character set of the database */
+    int64_t now_ms;             /* the server's clock */
+    int64_t packet_bytes;       /* max_allowed_packet */
+    int64_t connections_max;    /* max_connections, or the user's limit */
+    int64_t cluster_size;       /* nodes that this one sees (wsrep_cluster_size); 0: no Galera */
+    const char *cluster_state;  /* wsrep_local_state_comment; "" without Galera */
+    bool is_read_only;
+    bool is_statement_logged; /* binlog_format refuses writes of READ-COMMITTED */
+};
+
+enum iw_error db_server_read(const struct store *store, struct db_server *server) IW_MUST_USE;
+
+/* One server of database.hosts, as db_host_check found it. */
+struct db_host {
+    const char *name;  /* host:port or a socket; the arena's */
+    const char *cause; /* why it is not reachable or not ready; "" when it is ready */
+    bool is_reachable;
+    bool is_in_use;
+    bool is_cluster; /* Galera */
+};
+
+/* The number of servers in database.hosts; 1 without it. */
+unsigned db_host_count(const struct db *db);
+
+/* Connects to one server, checks it and closes the connection.  The choice does not change. */
+void db_host_check(const struct store *store, unsigned number, struct db_host *host);
+
+#endif

@@ -1,0 +1,264 @@
+#include "db/files.h"
+
+#include "db/orders.h"
+
+/* The account is read in a subquery, so that FOR UPDATE does not lock its row. */
+#define UPLOAD_COLUMNS                                                                                       \
+    "SELECT o.account_id, f.id, o.type, o.status, o.started_at IS NOT NULL, f.status <> 'pending', "         \
+    "f.store_key, f.name, (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = o.account_id) "        \
+    "FROM orders o JOIN files f ON f.order_id = o.id "                                                       \
+    "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
+
+enum iw_error files_upload_find(const struct store *store, int64_t order_id, int64_t position,
+                                bool is_original, bool for_change, struct upload_place *place)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(order_id), db_text(is_original ? "original" : "main"),
+                                          db_integer(position)};
+    enum iw_error error =
+        db_run(store, for_change ? UPLOAD_COLUMNS " FOR UPDATE" : UPLOAD_COLUMNS, parameters, 3, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *place = (struct upload_place){
+        .account_id = db_integer_of(db_at(&rows, 0, 0)),
+        .file_id = db_integer_of(db_at(&rows, 0, 1)),
+        .is_started = db_integer_of(db_at(&rows, 0, 4)) != 0,
+        .is_uploaded = db_integer_of(db_at(&rows, 0, 5)) != 0,
+        .store_key = db_text_of(db_at(&rows, 0, 6)),
+        .name = db_text_of(db_at(&rows, 0, 7)),
+        .is_suspended = db_integer_of(db_at(&rows, 0, 8)) != 0,
+    };
+    return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &place->order_type,
+                             db_text_of(db_at(&rows, 0, 3)), &place->order_status);
+}
+
+enum iw_error files_upload_write(const struct store *store, int64_t file_id, int64_t now_ms,
+                                 const struct upload_facts *facts)
+{
+    const struct db_value parameters[] = {
+        db_text(facts->store_key),
+        db_text(format_name(facts->format)),
+        db_integer(facts->size_bytes),
+        facts->sha256 != NULL ? db_bytes(facts->sha256, 32) : db_null(),
+        facts->etag != NULL ? db_text(facts->etag) : db_null(),
+        db_time(now_ms),
+        db_time(now_ms),
+        db_integer(file_id),
+    };
+    return db_run(store,
+                  "UPDATE files SET status = 'uploaded', store_key = ?, format = ?, size_bytes = ?, "
+                  "digest = ?, etag = ?, uploaded_at = ?, updated_at = ? WHERE id = ?",
+                  parameters, sizeof parameters / sizeof parameters[0], NULL);
+}
+
+enum iw_error files_refuse(const struct store *store, int64_t file_id, int64_t now_ms, enum iw_error code,
+                           const char *sentence)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
+                                      db_integer(file_id)};
+    return db_run(store,
+                  "UPDATE files SET status = 'uploaded', store_key = NULL, error_code = ?, error_sentence = "
+                  "LEFT(?, 500), updated_at = ? WHERE id = ?",
+                  values, 4, NULL);
+}
+
+enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
+                                 struct files_source *source)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id), db_text(source_url)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT id, error_code, error_sentence, IF(digest IS NULL, NULL, store_key), format, "
+               "size_bytes, digest "
+               "FROM files WHERE order_id = ? AND BINARY source_url = ? ORDER BY id LIMIT 1",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, NULL);
+    *source = (struct files_source){.file_id = db_integer_of(db_at(&rows, 0, 0)),
+                                    .error_code = db_text_of(db_at(&rows, 0, 1)),
+                                    .error_sentence = db_text_of(db_at(&rows, 0, 2)),
+                                    .facts = {.store_key = db_text_of(db_at(&rows, 0, 3)),
+                                              .size_bytes = db_integer_of(db_at(&rows, 0, 5)),
+                                              .sha256 = (const uint8_t *)db_text_of(db_at(&rows, 0, 6))}};
+    if (source->facts.store_key != NULL)
+        source->facts.format = format_by_name(db_text_of(db_at(&rows, 0, 4)));
+    return IW_OK;
+}
+
+enum iw_error files_tries(const struct store *store, int64_t order_id, struct files_try **tries,
+                          size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT f.id, f.source_url, f.error_code, f.error_sentence, f.digest IS NOT NULL, "
+        "j.failure_count FROM jobs j JOIN files f ON f.id = j.file_id WHERE j.order_id = ? AND j.kind = "
+        "'fetch' ORDER BY f.id",
+        values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *tries = arena_array(store->context->arena, rows.count + 1, sizeof **tries);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*tries)[row] = (struct files_try){.file_id = db_integer_of(db_at(&rows, row, 0)),
+                                           .source_url = db_text_of(db_at(&rows, row, 1)),
+                                           .error_code = db_text_of(db_at(&rows, row, 2)),
+                                           .error_sentence = db_text_of(db_at(&rows, row, 3)),
+                                           .is_fetched = db_integer_of(db_at(&rows, row, 4)) != 0,
+                                           .failures = db_integer_of(db_at(&rows, row, 5))};
+    return IW_OK;
+}
+
+enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
+                                const char *sentence)
+{
+    const struct db_value values[] = {db_text(sentence), db_text(iw_error_code(code)), db_integer(file_id)};
+    return db_run(store,
+                  "UPDATE files SET error_sentence = IF(error_code IS NULL, LEFT(?, 500), error_sentence), "
+                  "error_code = COALESCE(error_code, ?) WHERE id = ?",
+                  values, 3, NULL);
+}
+
+enum iw_error files_result_write(const struct store *store, int64_t file_id, int64_t size_bytes, int percent)
+{
+    const struct db_value values[] = {db_integer(size_bytes), percent < 0 ? db_null() : db_integer(percent),
+                                      db_integer(file_id)};
+    return db_run(store,
+                  "UPDATE files SET result_bytes = GREATEST(COALESCE(result_bytes, 0), ?), "
+                  "protection_percent = ? WHERE id = ?",
+                  values, 3, NULL);
+}
+
+enum iw_error files_note_write(const struct store *store, int64_t file_id, const char *code,
+                               const char *sentence)
+{
+    const struct db_value values[] = {db_text(code), db_text(sentence), db_integer(file_id)};
+    return db_run(
+        store,
+        "UPDATE files SET note_code = ?, note_sentence = LEFT(?, 1000) WHERE id = ? AND note_code IS "
+        "NULL",
+        values, 3, NULL);
+}
+
+enum iw_error files_end(const struct store *store, int64_t file_id, int64_t now_ms, bool *is_failed)
+{
+    int64_t failed = 1;
+    const struct db_value values[] = {db_time(now_ms), db_integer(file_id)};
+    enum iw_error error =
+        db_run(store,
+               "UPDATE files SET status = IF(error_code IS NULL, 'complete', 'failed'), updated_at = ? WHERE "
+               "id = ?",
+               values, 2, NULL);
+    if (error == IW_OK)
+        error =
+            query_number(store, "SELECT status = 'failed' FROM files WHERE id = ?", values + 1, 1, &failed);
+    *is_failed = failed != 0;
+    return error;
+}
+
+enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code,
+                         const char *sentence, int64_t now_ms)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
+                                      db_integer(order_id)};
+    return db_run(
+        store,
+        "UPDATE files SET status = 'failed', error_code = ?, error_sentence = ?, updated_at = ? WHERE "
+        "order_id = ? AND status NOT IN ('complete', 'failed')",
+        values, 4, NULL);
+}
+
+/* Files with a failed job other than a push.  Both question marks: the order. */
+#define REOPENED_FILES                                                                                       \
+    "order_id = ? AND id IN (SELECT file_id FROM jobs WHERE order_id = ? AND status IN ('failed', "          \
+    "'refused') AND kind "                                                                                   \
+    "NOT IN ('push', 'archive'))"
+
+enum iw_error files_reopen(const struct store *store, int64_t order_id, int64_t now_ms, int64_t *count)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(order_id), db_integer(order_id)};
+    enum iw_error error =
+        query_number(store, "SELECT COUNT(*) FROM files WHERE status = 'failed' AND " REOPENED_FILES,
+                     values + 1, 2, count);
+    if (error != IW_OK)
+        return error;
+    return db_run(
+        store,
+        "UPDATE files SET status = IF(store_key IS NULL, 'pending', 'uploaded'), error_code = NULL, "
+        "error_sentence = NULL, updated_at = ? WHERE " REOPENED_FILES,
+        values, 3, NULL);
+}
+
+enum iw_error files_inputs_forget(const struct store *store, const int64_t *order_ids, unsigned count)
+{
+    struct db_value values[orders_batch_max];
+    /* Unused question marks are 0, which is no id. */
+    for (unsigned i = 0; i < orders_batch_max; i++)
+        values[i] = db_integer(i < count ? order_ids[i] : 0);
+    return db_run(store,
+                  "UPDATE files SET store_key = NULL, target_url = NULL, target_headers = NULL WHERE "
+                  "order_id IN (?, ?, ?, ?, ?, ?, ?, ?)",
+                  values, orders_batch_max, NULL);
+}
+
+enum iw_error files_store_bytes(const struct store *store, struct query_count **counts, unsigned *count)
+{
+    return query_counts(
+        store,
+        "SELECT 'inputs', COALESCE(SUM(size_bytes), 0) FROM files WHERE store_key IS NOT NULL "
+        "UNION ALL SELECT 'results', COALESCE(SUM(r.size_bytes), 0) FROM results r JOIN orders o ON o.id = "
+        "r.order_id WHERE o.files_deleted_at IS NULL "
+        "UNION ALL SELECT 'archives', COALESCE(SUM(zip_size_bytes), 0) FROM orders WHERE zip_store_key IS "
+        "NOT NULL",
+        counts, count);
+}
+
+enum iw_error files_stored_next(const struct store *store, struct files_step *step)
+{
+    struct db_rows rows;
+    const struct db_value from = db_integer(step->after_order_id);
+    step->count = 0;
+    enum iw_error error =
+        db_run(store,
+               "SELECT COALESCE(MAX(id), 0), COUNT(*) FROM (SELECT id FROM orders WHERE id > ? ORDER BY id "
+               "LIMIT 50) step",
+               &from, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    const struct db_value last = db_integer(db_integer_of(db_at(&rows, 0, 0)));
+    step->orders = db_integer_of(db_at(&rows, 0, 1));
+    if (step->orders == 0)
+        return IW_OK;
+    const struct db_value values[] = {from, last, from, last, from, last, from, last};
+    error = db_run(
+        store,
+        "SELECT r.store_key, r.size_bytes, r.order_id, r.digest FROM results r JOIN orders o ON o.id = "
+        "r.order_id WHERE o.files_deleted_at IS NULL AND r.order_id > ? AND r.order_id <= ? "
+        "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id, zip_digest FROM orders WHERE "
+        "zip_store_key IS NOT NULL AND id > ? AND id <= ? "
+        "UNION ALL SELECT thumbnail_store_key, -1, id, thumbnail_digest FROM orders WHERE "
+        "thumbnail_store_key IS NOT NULL AND id > ? AND id <= ? "
+        "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id, f.digest FROM files f JOIN "
+        "orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', "
+        "'inProgress') AND f.order_id > ? AND f.order_id <= ?",
+        values, 8, &rows);
+    if (error != IW_OK)
+        return error;
+    step->files = arena_array(store->context->arena, rows.count + 1, sizeof *step->files);
+    for (; step->count < rows.count; step->count++) {
+        const struct db_value *digest = db_at(&rows, step->count, 3);
+        step->files[step->count] = (struct files_stored){
+            .store_key = db_text_of(db_at(&rows, step->count, 0)),
+            .size_bytes = db_integer_of(db_at(&rows, step->count, 1)),
+            .order_id = db_integer_of(db_at(&rows, step->count, 2)),
+            .digest = digest->type != DB_NULL && digest->length == 32 ? (const uint8_t *)digest->text : NULL};
+    }
+    step->after_order_id = db_integer_of(&last);
+    return IW_OK;
+}

@@ -1,0 +1,30 @@
+/*
+ * The rights of each program's user of the database, as one table: least privilege by program.
+ *
+ * A program without a separate user (api.database_user and so on) uses database.user, which may read and
+ * write all rows; imgwardctl always does.  Rights on tables come after the migrations that make the tables.
+ */
+#ifndef DB_GRANTS_H
+#define DB_GRANTS_H
+
+#include <imgward/context.h>
+
+#include "db/provision.h"
+
+enum grants_program { GRANTS_API, GRANTS_CONSOLE, GRANTS_WORKER, GRANTS_PROGRAM_COUNT };
+
+/* "imgward-api", "imgward-console", "imgward-worker"; static text. */
+const char *grants_program_name(enum grants_program program);
+
+/* The statement that creates the user; the arena's. */
+const char *grants_user_statement(struct arena *arena, const struct provision *user);
+
+/* The statements that give the user its rights: *count of them, in the arena. */
+const char **grants_statements(struct arena *arena, const struct provision *user, enum grants_program program,
+                               unsigned *count);
+
+/* Creates a missing user and gives it its rights, as the administrator.  *is_new: it did not exist. */
+enum iw_error grants_run(const struct store *administrator, const struct provision *user,
+                         enum grants_program program, bool *is_new) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,538 @@
+#include "db/jobs.h"
+
+#include <stdlib.h>
+
+#include "db/leases.h"
+#include "db/transaction.h"
+
+/* As many question marks as jobs_lease_max; unused ones are 0, which is no id. */
+#define LEASE_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
+
+_Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes them all");
+
+/* A fetch for a file that has a source URL and no bytes yet; otherwise a job of the order's type per text. */
+#define INSERT_JOBS                                                                                          \
+    "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "    \
+    "updated_at) SELECT o.account_id, o.id, f.id, COALESCE(w.copy, 0), CASE WHEN f.source_url IS NOT NULL "  \
+    "AND f.store_key IS NULL THEN 'fetch' WHEN o.type = 'antiAi' THEN 'protect' WHEN o.type = "              \
+    "'watermarkEmbed' THEN 'embed' ELSE 'extract' END, UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "              \
+    "UTC_TIMESTAMP(3) FROM orders o JOIN files f ON f.order_id = o.id AND f.role = 'main' LEFT JOIN "        \
+    "order_watermarks w ON w.order_id = o.id AND w.file_position = f.position AND (f.source_url IS NULL OR " \
+    "f.store_key IS NOT NULL) WHERE o.id = ?"
+
+const char jobs_insert_for_order_sql[] = INSERT_JOBS " ORDER BY f.position, w.copy";
+
+enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id)
+{
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
+    return db_run(store, jobs_insert_for_order_sql, values, 2, NULL);
+}
+
+enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id)
+{
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id),
+                                      db_integer(file_id)};
+    return db_run(store, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
+}
+
+enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id)
+{
+    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
+    return db_run(
+        store,
+        "INSERT IGNORE INTO jobs (account_id, order_id, kind, available_at, request_id, created_at, "
+        "updated_at) SELECT account_id, id, 'archive', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "
+        "UTC_TIMESTAMP(3) FROM orders WHERE id = ?",
+        values, 2, NULL);
+}
+
+enum iw_error jobs_insert_push(const struct store *store, const struct job *job)
+{
+    const struct db_value values[] = {db_integer(job->account_id), db_integer(job->order_id),
+                                      db_integer(job->file_id), db_integer(job->copy),
+                                      db_text(store->context->request_id)};
+    return db_run(
+        store,
+        "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "
+        "updated_at) VALUES (?, ?, ?, ?, 'push', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
+        values, 5, NULL);
+}
+
+enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id, int64_t *count)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(file_id)};
+    return query_number(
+        store,
+        "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
+        values, 2, count);
+}
+
+/* The most accounts that one lease considers; the next lease starts with the others. */
+enum { turns_max = 64 };
+
+/* An account with a due job. */
+struct turn {
+    int64_t account_id;
+    bool is_suspended;  /* the account; its jobs wait */
+    int64_t busy_count; /* leased jobs of the class, those of this lease included */
+    int64_t own_count;  /* of these at this owner */
+    unsigned given;     /* places in this lease */
+};
+
+struct lease {
+    const struct jobs_place *place;
+    unsigned most;
+    struct job *jobs;
+    unsigned count;
+    struct turn turns[turns_max];
+    unsigned turn_count;
+    int64_t cursor; /* the account after which the next lease starts */
+    int64_t ids[jobs_lease_max];
+};
+
+/*
+ * The next account with a queued job, and whether the job is due: one step in the index, regardless of the
+ * number of jobs.  NOT_FOUND after the last.
+ */
+static enum iw_error turn_after(const struct store *store, const struct lease *lease, int64_t *account_id,
+                                bool *is_due)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
+               "class = ? AND account_id > ? ORDER BY account_id, available_at LIMIT 1",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *account_id = db_integer_of(db_at(&rows, 0, 0));
+    *is_due = db_integer_of(db_at(&rows, 0, 1)) != 0;
+    return IW_OK;
+}
+
+/* One round of all accounts with due jobs, from the cursor on: the first ones were served the longest ago. */
+static enum iw_error turns_read(const struct store *store, struct lease *lease)
+{
+    int64_t begin = *lease->place->cursor, account_id = begin;
+    bool is_due = false, is_round = false;
+    enum iw_error error = IW_OK;
+    lease->turn_count = 0;
+    lease->cursor = begin;
+    for (unsigned steps = 0; steps < turns_max; steps++) {
+        error = turn_after(store, lease, &account_id, &is_due);
+        if (error == IW_NOT_FOUND && !is_round && begin > 0) {
+            is_round = true;
+            account_id = 0;
+            continue;
+        }
+        if (error != IW_OK || (is_round && account_id > begin))
+            break;
+        lease->cursor = account_id;
+        if (is_due)
+            lease->turns[lease->turn_count++] = (struct turn){.account_id = account_id};
+    }
+    return error == IW_NOT_FOUND ? IW_OK : error;
+}
+
+static struct turn *turn_find(struct lease *lease, int64_t account_id)
+{
+    for (unsigned i = 0; i < lease->turn_count; i++)
+        if (lease->turns[i].account_id == account_id)
+            return &lease->turns[i];
+    return NULL;
+}
+
+/* turns_max question marks; unused ones are 0, which is no id. */
+#define TURNS_8 "?, ?, ?, ?, ?, ?, ?, ?"
+#define TURN_IDS                                                                                             \
+    "(" TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ")"
+
+/*
+ * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few
+ * rows, because places are few.
+ */
+static enum iw_error turns_count(const struct store *store, struct lease *lease)
+{
+    struct db_rows rows;
+    struct db_value values[2 + turns_max] = {db_text(lease->place->owner),
+                                             db_text(job_class_name(lease->place->class))};
+    for (unsigned i = 0; i < turns_max; i++)
+        values[2 + i] = db_integer(i < lease->turn_count ? lease->turns[i].account_id : 0);
+    enum iw_error error =
+        db_run(store,
+               "SELECT account_id, COUNT(*), SUM(lease_owner = ?), 0 FROM jobs WHERE status = 'leased' AND "
+               "class = ? GROUP BY account_id UNION ALL SELECT id, 0, 0, 1 FROM accounts WHERE status = "
+               "'suspended' AND id IN " TURN_IDS,
+               values, 2 + turns_max, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
+        struct turn *turn = turn_find(lease, db_integer_of(db_at(&rows, row, 0)));
+        if (turn == NULL)
+            continue;
+        turn->busy_count += db_integer_of(db_at(&rows, row, 1));
+        turn->own_count += db_integer_of(db_at(&rows, row, 2));
+        turn->is_suspended = turn->is_suspended || db_integer_of(db_at(&rows, row, 3)) != 0;
+    }
+    return error;
+}
+
+/* Gives each place to the account with the fewest leased jobs, the first of equals. */
+static void turns_give(struct lease *lease)
+{
+    for (unsigned place = 0; place < lease->most; place++) {
+        struct turn *next = NULL;
+        for (unsigned i = 0; i < lease->turn_count; i++) {
+            struct turn *turn = &lease->turns[i];
+            bool is_full = turn->own_count >= lease->place->account_most;
+            if (!is_full && !turn->is_suspended && (next == NULL || turn->busy_count < next->busy_count))
+                next = turn;
+        }
+        if (next == NULL)
+            return;
+        next->busy_count++;
+        next->own_count++;
+        next->given++;
+    }
+}
+
+/* Locks the jobs for an account's places. */
+static enum iw_error turn_choose(const struct store *store, struct lease *lease, const struct turn *turn)
+{
+    struct query_ids found;
+    const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
+                                      db_integer(turn->account_id), db_integer(turn->given)};
+    enum iw_error error = query_ids(
+        store,
+        "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
+        "<= UTC_TIMESTAMP(3) ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
+        values, 3, &found);
+    for (unsigned i = 0; error == IW_OK && i < found.count && lease->count < jobs_lease_max; i++)
+        lease->ids[lease->count++] = found.items[i];
+    return error;
+}
+
+static enum iw_error lease_choose(const struct store *store, struct lease *lease)
+{
+    lease->count = 0;
+    enum iw_error error = turns_read(store, lease);
+    if (error == IW_OK && lease->turn_count > 0)
+        error = turns_count(store, lease);
+    turns_give(lease);
+    for (unsigned i = 0; error == IW_OK && i < lease->turn_count; i++) {
+        if (lease->turns[i].given == 0)
+            continue;
+        lease->cursor = lease->turns[i].account_id;
+        error = turn_choose(store, lease, &lease->turns[i]);
+    }
+    return error;
+}
+
+/* An unknown word means that the database is newer than the program. */
+static enum iw_error job_read(struct context *context, const struct db_rows *rows, size_t row,
+                              struct job *job)
+{
+    const char *strength = db_text_of(db_at(rows, row, 9));
+    *job = (struct job){
+        .id = db_integer_of(db_at(rows, row, 0)),
+        .account_id = db_integer_of(db_at(rows, row, 1)),
+        .order_id = db_integer_of(db_at(rows, row, 2)),
+        .file_id = db_integer_of(db_at(rows, row, 3)),
+        .attempt = db_integer_of(db_at(rows, row, 5)),
+        .failures = db_integer_of(db_at(rows, row, 6)),
+        .deaths = db_integer_of(db_at(rows, row, 7)),
+        .is_zero_copy = db_integer_of(db_at(rows, row, 10)) != 0,
+        .has_thumbnail = db_integer_of(db_at(rows, row, 11)) != 0,
+        .file_name = db_text_of(db_at(rows, row, 12)),
+        .store_key = db_text_of(db_at(rows, row, 13)),
+        .position = db_integer_of(db_at(rows, row, 14)),
+        .request_id = db_text_of(db_at(rows, row, 15)),
+        .copy = db_integer_of(db_at(rows, row, 16)),
+        .has_original = db_integer_of(db_at(rows, row, 17)) != 0,
+        .original_key = db_text_of(db_at(rows, row, 18)),
+        .source_url = db_text_of(db_at(rows, row, 19)),
+        .target_url = db_text_of(db_at(rows, row, 20)),
+        .target_expires_ms = db_integer_of(db_at(rows, row, 21)),
+        .result_key = db_text_of(db_at(rows, row, 22)),
+        .result_format = format_by_name(db_text_of(db_at(rows, row, 23))),
+        .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
+        .target_headers = db_text_of(db_at(rows, row, 25)),
+        .etag = db_text_of(db_at(rows, row, 26)),
+        .original_etag = db_text_of(db_at(rows, row, 27)),
+        .error_code = db_text_of(db_at(rows, row, 28)),
+        .error_sentence = db_text_of(db_at(rows, row, 29)),
+        .strength = ORDER_STRENGTH_STANDARD,
+    };
+    if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
+        !order_type_read(db_text_of(db_at(rows, row, 8)), &job->order_type) ||
+        (strength != NULL && !order_strength_read(strength, &job->strength))) {
+        context_cause(context, "job %lld has a kind, type or strength that is unknown here",
+                      (long long)job->id);
+        return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    }
+    return IW_OK;
+}
+
+static enum iw_error lease_write(const struct store *store, struct lease *lease)
+{
+    struct db_rows rows;
+    struct db_value ids[jobs_lease_max];
+    const struct leases_request request = {.owner = lease->place->owner, .lease_s = lease->place->lease_s};
+    enum iw_error error = lease_choose(store, lease);
+    if (error != IW_OK || lease->count == 0)
+        return error;
+    for (unsigned i = 0; i < jobs_lease_max; i++)
+        ids[i] = db_integer(i < lease->count ? lease->ids[i] : 0);
+    error = leases_take(store, LEASES_JOBS, &request, lease->ids, lease->count);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "UPDATE files f JOIN jobs j ON f.id = j.file_id SET f.status = 'processing', f.updated_at = "
+            "UTC_TIMESTAMP(3) WHERE f.status IN ('pending', 'uploaded') AND j.id IN " LEASE_IDS,
+            ids, jobs_lease_max, NULL);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
+            "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
+            "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
+            "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers, "
+            "f.etag, "
+            "g.etag, COALESCE(f.error_code, g.error_code), COALESCE(f.error_sentence, g.error_sentence) FROM "
+            "jobs j "
+            "JOIN orders o ON "
+            "o.id = j.order_id LEFT "
+            "JOIN files f ON f.id = j.file_id LEFT JOIN files g ON g.order_id = j.order_id AND g.role = "
+            "'original' AND g.position = f.position LEFT JOIN results r ON r.file_id = j.file_id AND r.copy "
+            "= "
+            "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
+            ids, jobs_lease_max, &rows);
+    lease->count = 0;
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
+        error = job_read(store->context, &rows, row, &lease->jobs[lease->count++]);
+    return error;
+}
+
+enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
+                         struct job *jobs, unsigned *count)
+{
+    struct lease lease = {
+        .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
+    *count = 0;
+    enum iw_error error;
+    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        error = lease_write(store, &lease);
+    }
+    if (error == IW_OK) {
+        *count = lease.count;
+        *place->cursor = lease.cursor;
+    }
+    return error;
+}
+
+enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
+                        const char *reason)
+{
+    struct db_rows rows;
+    enum job_state next = job_next(JOB_LEASED, verdict->event);
+    if (next == JOB_NONE)
+        abort(); /* An illegal transition is a bug. */
+    const struct db_value values[] = {db_text(job_state_name(next)),
+                                      db_integer(verdict->failures),
+                                      db_integer(verdict->deaths),
+                                      db_integer(verdict->wait_ms * 1000),
+                                      db_text(reason),
+                                      db_integer(job->id),
+                                      db_integer(job->attempt)};
+    enum iw_error error = db_run(
+        store,
+        "UPDATE jobs SET status = ?, failure_count = ?, death_count = ?, available_at = "
+        "UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, reason = ?, lease_owner = NULL, lease_until = NULL, "
+        "updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND attempt = ? AND status = 'leased'",
+        values, 7, &rows);
+    if (error != IW_OK || rows.affected == 1)
+        return error;
+    store->context->reason = "fenced";
+    return context_fail(store->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
+}
+
+enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(store,
+               "SELECT kind, status, COUNT(*), IF(status IN ('queued', 'leased'), GREATEST(0, "
+               "TIMESTAMPDIFF(SECOND, MIN(available_at), UTC_TIMESTAMP(3))), 0) FROM jobs WHERE status IN "
+               "('queued', 'leased') OR updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY GROUP BY kind, status "
+               "ORDER BY kind, status",
+               NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    *counts = arena_array(store->context->arena, rows.count + 1, sizeof **counts);
+    *count = 0;
+    for (size_t row = 0; row < rows.count; row++) {
+        struct jobs_count *one = &(*counts)[*count];
+        one->state = job_state_by_name(db_text_of(db_at(&rows, row, 1)));
+        one->count = db_integer_of(db_at(&rows, row, 2));
+        one->oldest_s = db_integer_of(db_at(&rows, row, 3));
+        if (job_kind_read(db_text_of(db_at(&rows, row, 0)), &one->kind))
+            (*count)++;
+    }
+    return IW_OK;
+}
+
+enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return query_change(store,
+                        "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
+                        "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
+                        "= 'queued'",
+                        values, 1, count);
+}
+
+enum iw_error jobs_forget(const struct store *store, int64_t order_id)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return db_run(store, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed', 'refused')",
+                  values, 1, NULL);
+}
+
+enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count)
+{
+    const struct db_value values[] = {db_text(job_state_name(job_next(JOB_FAILED, JOB_EVENT_REOPEN))),
+                                      db_integer(order_id)};
+    return query_change(
+        store,
+        "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
+        "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status IN "
+        "('failed', 'refused') AND kind NOT IN ('push', 'archive')",
+        values, 2, count);
+}
+
+enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count)
+{
+    const struct db_value values[] = {db_integer(order_id)};
+    return query_number(
+        store,
+        "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status IN ('failed', 'refused') AND kind = 'push'",
+        values, 1, count);
+}
+
+enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
+{
+    const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),
+                                      db_integer(order_id)};
+    return db_run(
+        store,
+        "UPDATE jobs SET status = ?, reason = 'cancelled', updated_at = UTC_TIMESTAMP(3) WHERE order_id = "
+        "? AND status = 'queued'",
+        values, 2, NULL);
+}
+
+enum iw_error jobs_inspect_owners(const struct store *store, struct query_table *table)
+{
+    static const char *const columns[] = {"owner", "jobs", "leaseSeconds"};
+    *table = (struct query_table){.name = "owners", .columns = columns};
+    return db_run(
+        store,
+        "SELECT lease_owner, COUNT(*), TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(lease_until)) FROM "
+        "jobs WHERE status = 'leased' GROUP BY lease_owner ORDER BY lease_owner",
+        NULL, 0, &table->rows);
+}
+
+enum iw_error jobs_inspect_failed(const struct store *store, int64_t most, struct query_table *table)
+{
+    static const char *const columns[] = {"jobId",    "kind",   "orderId", "fileId",   "attempts",
+                                          "failures", "deaths", "reason",  "failedAt", "orderStatus"};
+    const struct db_value values[] = {db_integer(most)};
+    *table = (struct query_table){.name = "dead", .columns = columns};
+    return db_run(
+        store,
+        "SELECT j.id, j.kind, CAST(j.order_id AS CHAR), j.file_id, j.attempt, j.failure_count, "
+        "j.death_count, j.reason, j.updated_at, o.status FROM jobs j JOIN orders o ON o.id = j.order_id "
+        "WHERE j.status = 'failed' ORDER BY j.id DESC LIMIT ?",
+        values, 1, &table->rows);
+}
+
+enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table)
+{
+    static const char *const columns[] = {"what", "lastMinute", "lastHour"};
+    *table = (struct query_table){.name = "rates", .columns = columns};
+    return db_run(
+        store,
+        "SELECT 'jobs done', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, NULL)), COUNT(*) "
+        "FROM "
+        "jobs WHERE status = 'done' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'jobs failed', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM jobs WHERE status = 'failed' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'orders made', COUNT(IF(created_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM orders WHERE created_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
+        "UNION ALL SELECT 'deliveries', COUNT(IF(delivered_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, "
+        "NULL)), "
+        "COUNT(*) FROM webhook_deliveries WHERE status = 'DELIVERED' AND updated_at > UTC_TIMESTAMP(3) - "
+        "INTERVAL 1 "
+        "HOUR",
+        NULL, 0, &table->rows);
+}
+
+enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t offset,
+                               struct jobs_failed **jobs, size_t *count, int64_t *total)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(limit), db_integer(offset)};
+    enum iw_error error =
+        query_number(store, "SELECT COUNT(*) FROM jobs WHERE status = 'failed'", NULL, 0, total);
+    if (error == IW_OK)
+        error = db_run(
+            store,
+            "SELECT j.id, j.kind, j.order_id, j.account_id, j.attempt, j.reason, j.updated_at, o.status = "
+            "'inProgress' FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.status = 'failed' ORDER BY "
+            "j.id DESC LIMIT ? OFFSET ?",
+            values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *jobs = arena_array(store->context->arena, rows.count + 1, sizeof **jobs);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*jobs)[row] = (struct jobs_failed){.id = db_integer_of(db_at(&rows, row, 0)),
+                                            .kind = db_text_of(db_at(&rows, row, 1)),
+                                            .order_id = db_integer_of(db_at(&rows, row, 2)),
+                                            .account_id = db_integer_of(db_at(&rows, row, 3)),
+                                            .attempts = db_integer_of(db_at(&rows, row, 4)),
+                                            .reason = db_text_of(db_at(&rows, row, 5)),
+                                            .updated_ms = db_integer_of(db_at(&rows, row, 6)),
+                                            .is_retryable = db_integer_of(db_at(&rows, row, 7)) != 0};
+    return IW_OK;
+}
+
+enum iw_error jobs_failed_order(const struct store *store, int64_t id, int64_t *order_id)
+{
+    const struct db_value values[] = {db_integer(id)};
+    *order_id = 0;
+    return query_number(store,
+                        "SELECT j.order_id FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.id = ? AND "
+                        "j.status = 'failed' AND o.status = 'inProgress'",
+                        values, 1, order_id);
+}
+
+enum iw_error jobs_retry_request(const struct store *store, int64_t id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(id), db_time(now_ms)};
+    return db_run(store, "INSERT IGNORE INTO job_retries (job_id, requested_at) VALUES (?, ?)", values, 2,
+                  NULL);
+}
+
+enum iw_error jobs_retry_take(const struct store *store, struct query_ids *ids)
+{
+    return query_ids(store, "SELECT job_id FROM job_retries ORDER BY requested_at LIMIT 20", NULL, 0, ids);
+}
+
+enum iw_error jobs_retry_done(const struct store *store, int64_t id)
+{
+    const struct db_value values[] = {db_integer(id)};
+    return db_run(store, "DELETE FROM job_retries WHERE job_id = ?", values, 1, NULL);
+}

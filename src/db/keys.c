@@ -1,0 +1,219 @@
+#include "db/keys.h"
+
+#include <stdio.h>
+
+#include "db/quotas.h"
+
+enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_bytes(digest, 32)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
+        "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS
+        ", " QUOTA_USE_COLUMNS " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
+        "p.name = a.plan LEFT JOIN account_usage u ON u.account_id = a.id "
+        "WHERE k.digest = ?",
+        parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *account = (struct account){
+        .key_id = db_integer_of(db_at(&rows, 0, 0)),
+        .id = db_integer_of(db_at(&rows, 0, 1)),
+        .key_expires_ms = db_integer_of(db_at(&rows, 0, 2)),
+        .key_last_used_ms = db_integer_of(db_at(&rows, 0, 3)),
+        .is_suspended = db_integer_of(db_at(&rows, 0, 4)) != 0,
+        .requests_per_minute = (unsigned)db_integer_of(db_at(&rows, 0, 5)),
+        .key_revoked_ms = db_integer_of(db_at(&rows, 0, 6)),
+    };
+    snprintf(account->plan, sizeof account->plan, "%s", db_text_of(db_at(&rows, 0, 7)));
+    account->quotas = quotas_limits_of(db_at(&rows, 0, 8));
+    account->used = quotas_use_of(db_at(&rows, 0, 8 + QUOTA_COUNT));
+    return IW_OK;
+}
+
+enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms)
+{
+    const struct db_value parameters[] = {db_time(now_ms), db_integer(key_id), db_time(now_ms)};
+    return db_run(store,
+                  "UPDATE api_keys SET last_used_at = ? "
+                  "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
+                  parameters, 3, NULL);
+}
+
+enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(row->account_id),
+                                      db_text(row->name),
+                                      db_text(row->prefix),
+                                      db_bytes(row->digest, 32),
+                                      db_time(row->created_ms),
+                                      db_time(row->expires_ms),
+                                      row->user_id > 0 ? db_integer(row->user_id) : db_null(),
+                                      db_text(row->user_id > 0 ? row->user_email : NULL)};
+    enum iw_error error = db_run(store,
+                                 "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
+                                 "expires_at, user_id, user_email) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                                 values, 8, &rows);
+    if (error == IW_OK)
+        *id = rows.inserted_id;
+    return error;
+}
+
+#define KEY_COLUMNS                                                                                          \
+    "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "        \
+    "k.last_used_at, k.user_id, k.user_email FROM api_keys k JOIN accounts a ON a.id = k.account_id "
+
+static void keys_read(const struct store *store, const struct db_rows *rows, struct account_key **keys,
+                      size_t *count)
+{
+    *keys = arena_array(store->context->arena, rows->count + 1, sizeof **keys);
+    *count = rows->count;
+    for (size_t row = 0; row < rows->count; row++)
+        (*keys)[row] = (struct account_key){
+            .id = db_integer_of(db_at(rows, row, 0)),
+            .account_id = db_integer_of(db_at(rows, row, 1)),
+            .account = db_text_of(db_at(rows, row, 2)),
+            .name = db_text_of(db_at(rows, row, 3)),
+            .prefix = db_text_of(db_at(rows, row, 4)),
+            .created_at_ms = db_integer_of(db_at(rows, row, 5)),
+            .expires_at_ms = db_integer_of(db_at(rows, row, 6)),
+            .revoked_at_ms = db_integer_of(db_at(rows, row, 7)),
+            .last_used_at_ms = db_integer_of(db_at(rows, row, 8)),
+            .user_id = db_integer_of(db_at(rows, row, 9)),
+            .user_email = db_text_of(db_at(rows, row, 10)),
+        };
+}
+
+enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
+                        size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
+    enum iw_error error =
+        db_run(store, KEY_COLUMNS "WHERE ? = 0 OR k.account_id = ? ORDER BY k.id", values, 2, &rows);
+    if (error == IW_OK)
+        keys_read(store, &rows, keys, count);
+    return error;
+}
+
+enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
+                        struct account_key **keys, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(page->limit),
+                                      db_integer(page->offset)};
+    enum iw_error error = db_run(
+        store, KEY_COLUMNS "WHERE k.account_id = ? ORDER BY k.id DESC LIMIT ? OFFSET ?", values, 3, &rows);
+    if (error == IW_OK)
+        keys_read(store, &rows, keys, count);
+    return error;
+}
+
+enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64_t now_ms,
+                            struct keys_of_user **users, size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_time(now_ms)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT user_id, COUNT(*) FROM api_keys WHERE account_id = ? AND user_id IS NOT NULL AND "
+               "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) GROUP BY user_id",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *users = arena_array(store->context->arena, rows.count + 1, sizeof **users);
+    *count = rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*users)[row] =
+            (struct keys_of_user){db_integer_of(db_at(&rows, row, 0)), db_integer_of(db_at(&rows, row, 1))};
+    return IW_OK;
+}
+
+enum iw_error keys_revoke_of_user(const struct store *store, int64_t account_id, int64_t user_id,
+                                  int64_t now_ms, int64_t *count)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(account_id), db_integer(user_id)};
+    return query_change(
+        store,
+        "UPDATE api_keys SET revoked_at = ? WHERE account_id = ? AND user_id = ? AND revoked_at IS NULL",
+        values, 3, count);
+}
+
+enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,
+                         int64_t *valid)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_time(now_ms), db_integer(account_id)};
+    enum iw_error error = db_run(store,
+                                 "SELECT COUNT(*), COUNT(IF(revoked_at IS NULL AND (expires_at IS NULL OR "
+                                 "expires_at > ?), 1, NULL)) FROM api_keys WHERE account_id = ?",
+                                 values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *total = db_integer_of(db_at(&rows, 0, 0));
+    *valid = db_integer_of(db_at(&rows, 0, 1));
+    return IW_OK;
+}
+
+enum iw_error keys_get(const struct store *store, int64_t account_id, int64_t id, struct account_key *key)
+{
+    struct db_rows rows;
+    size_t count;
+    struct account_key *keys;
+    const struct db_value values[] = {db_integer(account_id), db_integer(id)};
+    enum iw_error error = db_run(store, KEY_COLUMNS "WHERE k.account_id = ? AND k.id = ?", values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    keys_read(store, &rows, &keys, &count);
+    if (count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+    *key = keys[0];
+    return IW_OK;
+}
+
+enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms)
+{
+    struct db_rows rows;
+    const struct db_value find[] = {db_integer(id)};
+    const struct db_value values[] = {db_time(now_ms), db_integer(id)};
+    enum iw_error error = db_run(store, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+    if (error != IW_OK)
+        return error;
+    return db_run(store, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
+                  NULL);
+}
+
+enum iw_error keys_expire(const struct store *store, int64_t id, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value find[] = {db_integer(id)};
+    const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
+    enum iw_error error = db_run(store, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(store->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+    return error == IW_OK ? db_run(store, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
+                          : error;
+}
+
+enum iw_error keys_find_by_prefix(const struct store *store, const char *prefix, int64_t *id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_text(prefix)};
+    enum iw_error error = db_run(
+        store, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count != 1)
+        return context_fail(store->context, IW_NOT_FOUND,
+                            rows.count == 0 ? "There is no key that begins like this."
+                                            : "Several keys begin like this; name it by its id.");
+    *id = db_integer_of(db_at(&rows, 0, 0));
+    return IW_OK;
+}

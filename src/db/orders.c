@@ -1,0 +1,875 @@
+#include "db/orders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <imgward/arena.h>
+
+#include "base/crypto.h"
+#include "base/text.h"
+#include "db/jobs.h"
+#include "db/quotas.h"
+#include "db/segments.h"
+
+/* The columns of order_read, in its order. */
+#define ORDER_COLUMNS                                                                                        \
+    "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
+    "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
+    "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty"
+
+/* The columns of file_read, in its order. */
+#define FILE_COLUMNS                                                                                         \
+    "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
+    "f.source_url, "                                                                                         \
+    "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
+
+enum { order_columns = 18 };
+
+/*
+ * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
+ * optimizer's decision to use the order of the index.
+ */
+#define ORDER_WITH_FILES                                                                                     \
+    "SELECT " ORDER_COLUMNS ", " FILE_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
+
+static void order_read(const struct db_value *columns, struct order *order)
+{
+    *order = (struct order){
+        .id = db_integer_of(&columns[0]),
+        .name = db_text_of(&columns[4]),
+        .body_digest = db_text_of(&columns[5]),
+        .is_zero_copy = db_integer_of(&columns[6]) != 0,
+        .has_thumbnail = db_integer_of(&columns[7]) != 0,
+        .zip_store_key = db_text_of(&columns[8]),
+        .file_count = (unsigned)db_integer_of(&columns[9]),
+        .completed_file_count = (unsigned)db_integer_of(&columns[10]),
+        .watermark_text = db_text_of(&columns[11]),
+        .error_code = db_text_of(&columns[12]),
+        .created_ms = db_integer_of(&columns[13]),
+        .updated_ms = db_integer_of(&columns[14]),
+        .expires_ms = db_integer_of(&columns[15]),
+        .certainty = db_integer_of(&columns[17]),
+        .thumbnail_store_key = db_text_of(&columns[16]),
+    };
+    if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
+        !order_channel_read(db_text_of(&columns[2]), &order->channel) ||
+        !order_status_read(db_text_of(&columns[3]), &order->status))
+        abort(); /* The schema has other words than the program: they are of different versions. */
+}
+
+static void file_read(const struct db_value *columns, struct order_file *file)
+{
+    *file = (struct order_file){
+        .id = db_integer_of(&columns[0]),
+        .position = (unsigned)db_integer_of(&columns[1]),
+        .is_original = db_integer_of(&columns[2]) != 0,
+        .name = db_text_of(&columns[3]),
+        .error_code = db_text_of(&columns[5]),
+        .error_sentence = db_text_of(&columns[6]),
+        .source_url = db_text_of(&columns[7]),
+        .note_code = db_text_of(&columns[8]),
+        .note_sentence = db_text_of(&columns[9]),
+        .input_bytes = db_integer_of(&columns[10]),
+        .result_bytes = db_integer_of(&columns[11]),
+        .protection_percent = columns[12].type == DB_NULL ? -1 : (int)db_integer_of(&columns[12]),
+    };
+    if (!file_status_read(db_text_of(&columns[4]), &file->status))
+        abort(); /* see order_read */
+}
+
+/* ---- writing ---- */
+
+/* True for an order of uploads without sources, targets and originals: most orders. */
+static bool is_all_plain(const struct order_row *row)
+{
+    for (unsigned i = 0; i < row->file_rows; i++) {
+        const struct order_row_file *file = &row->files[i];
+        if (file->source_url != NULL || file->target_url != NULL || file->is_original)
+            return false;
+    }
+    return true;
+}
+
+static unsigned text_count(const struct order_row *row)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < row->file_rows; i++)
+        count += row->files[i].text_count;
+    return count;
+}
+
+/* "group, group, group" */
+static void groups_add(struct text *sql, const char *group, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        text_printf(sql, "%s%s", i == 0 ? "" : ", ", group);
+}
+
+/* The low bits of the reported value: auto_increment_increment, which is at most 65535. */
+enum { step_bits = 16 };
+
+/*
+ * The compound statement for an order with these files: one round trip, all or nothing.  It reports the id of
+ * the first file in last_insert_id, which the OK packet carries.  Its caller has begun the transaction of an
+ * order with texts: their registration is part of it.  A SELECT would be another result: a fifth
+ * of the server's time for a small order.
+ */
+static const char *insert_text(struct arena *arena, const struct order_row *row)
+{
+    struct text sql;
+    text_init(&sql, arena);
+    bool is_whole = text_count(row) == 0;
+    text_add_string(&sql, "BEGIN NOT ATOMIC DECLARE first BIGINT; ");
+    if (is_whole)
+        text_add_string(&sql, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
+                              "START TRANSACTION; ");
+    text_add_string(&sql, "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, "
+                          "body_digest, strength, zero_copy, include_original, file_count, request_id, "
+                          "created_at, updated_at, started_at, expires_at) VALUES "
+                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
+    if (is_all_plain(row)) {
+        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?)", row->file_rows);
+    } else {
+        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
+                              "target_url, target_key, target_expires_at, target_headers) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row->file_rows);
+    }
+    text_add_string(&sql, "; SET first = LAST_INSERT_ID(); ");
+    if (text_count(row) > 0) {
+        text_add_string(&sql,
+                        "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, "
+                        "number) VALUES ");
+        groups_add(&sql, "(?, ?, ?, ?, ?, ?)", text_count(row));
+        text_add_string(&sql, "; ");
+    }
+    if (row->is_started)
+        text_printf(&sql, "%s; ", jobs_insert_for_order_sql);
+    if (row->claim != NULL)
+        text_printf(&sql, "%s; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", quotas_claim_sql);
+    if (is_whole)
+        text_add_string(&sql, "COMMIT; ");
+    text_add_string(&sql, "SET last_insert_id = first << 16 | @@auto_increment_increment; END");
+    return sql.data;
+}
+
+static struct db_value *order_parameters(struct context *context, const struct order_row *row,
+                                         struct db_value *next)
+{
+    enum order_status status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING;
+    *next++ = db_integer(row->id);
+    *next++ = db_integer(row->account_id);
+    *next++ = db_text(order_type_name(row->type));
+    *next++ = db_text(order_channel_name(row->channel));
+    *next++ = db_text(order_status_name(status));
+    *next++ = db_text(row->name);
+    *next++ = db_bytes(row->key, row->key_length);
+    *next++ = db_bytes(row->body_digest, 32);
+    *next++ = row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null();
+    *next++ = db_integer(row->is_zero_copy);
+    *next++ = db_integer(row->file_rows > row->file_count);
+    *next++ = db_integer(row->file_count);
+    *next++ = db_text(context->request_id);
+    *next++ = db_time(row->created_ms);
+    *next++ = db_time(row->created_ms);
+    *next++ = db_time(row->is_started ? row->created_ms : 0);
+    *next++ = db_time(row->is_started ? 0 : row->expires_ms);
+    return next;
+}
+
+static struct db_value *file_parameters(const struct order_row *row, bool is_plain_form,
+                                        struct db_value *next)
+{
+    for (unsigned i = 0; i < row->file_rows; i++) {
+        const struct order_row_file *file = &row->files[i];
+        *next++ = db_integer(row->id);
+        *next++ = db_integer(file->position);
+        *next++ = db_text(file->name);
+        *next++ = db_time(row->created_ms);
+        if (is_plain_form)
+            continue;
+        *next++ = db_text(file->is_original ? "original" : "main");
+        *next++ = db_text(file->source_url);
+        *next++ = db_text(file->target_url);
+        *next++ = db_text(file->target_key);
+        *next++ = db_time(file->target_expires_ms);
+        *next++ = db_text(file->target_headers);
+    }
+    return next;
+}
+
+static struct db_value *text_parameters(const struct order_row *row, struct db_value *next)
+{
+    for (unsigned i = 0; i < row->file_rows; i++)
+        for (unsigned copy = 1; copy <= row->files[i].text_count; copy++) {
+            *next++ = db_integer(row->id);
+            *next++ = db_integer(row->files[i].position);
+            *next++ = db_integer(copy);
+            *next++ = db_integer(row->files[i].text_ids[copy - 1]);
+            *next++ = db_integer(row->account_id);
+            *next++ = db_unsigned(crypto_random_u64());
+        }
+    return next;
+}
+
+/* A proxy dropped the session tracking of the OK packet: the ids need a query. */
+static enum iw_error file_ids_read(const struct store *store, const struct order_row *row, int64_t *file_ids)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(row->id)};
+    enum iw_error error =
+        db_run(store, "SELECT id FROM files WHERE order_id = ? ORDER BY id", parameters, 1, &rows);
+    if (error == IW_OK && rows.count != row->file_rows) {
+        context_cause(store->context, "%zu files of an order of %u", rows.count, row->file_rows);
+        error = context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    }
+    for (size_t i = 0; error == IW_OK && i < rows.count; i++)
+        file_ids[i] = db_integer_of(db_at(&rows, i, 0));
+    return error;
+}
+
+enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
+{
+    struct db_rows rows;
+    size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 6 * (size_t)text_count(row);
+    struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
+    struct db_value *next = order_parameters(store->context, row, parameters);
+    next = file_parameters(row, is_all_plain(row), next);
+    next = text_parameters(row, next);
+    if (row->is_started) {
+        *next++ = db_text(store->context->request_id);
+        *next++ = db_integer(row->id);
+    }
+    if (row->claim != NULL)
+        next = quotas_claim_parameters(store->context, row->claim, next);
+    enum iw_error error = db_run(store, insert_text(store->context->arena, row), parameters,
+                                 (unsigned)(next - parameters), &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.session_id == 0)
+        return file_ids_read(store, row, file_ids);
+    /* The ids of one multi-row INSERT differ by the server's step. */
+    int64_t first = rows.session_id >> step_bits, step = rows.session_id & ((1 << step_bits) - 1);
+    for (unsigned i = 0; i < row->file_rows; i++)
+        file_ids[i] = first + step * i;
+    return IW_OK;
+}
+
+/* ---- reading ---- */
+
+/* By position, originals last. */
+static int file_compare(const void *a, const void *b)
+{
+    const struct order_file *one = a, *other = b;
+    if (one->is_original != other->is_original)
+        return one->is_original ? 1 : -1;
+    return one->position < other->position ? -1 : one->position > other->position;
+}
+
+static enum iw_error order_fetch(const struct store *store, const char *sql,
+                                 const struct db_value *parameters, unsigned count, struct order *order,
+                                 struct order_file **files)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(store, sql, parameters, count, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    order_read(db_at(&rows, 0, 0), order);
+    order->file_rows = (unsigned)rows.count;
+    *files = arena_array(store->context->arena, rows.count + 1, sizeof **files);
+    for (size_t i = 0; i < rows.count; i++)
+        file_read(db_at(&rows, i, order_columns), &(*files)[i]);
+    qsort(*files, rows.count, sizeof **files, file_compare);
+    return IW_OK;
+}
+
+enum iw_error orders_find(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+                          struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
+    return order_fetch(store, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, order,
+                       files);
+}
+
+enum iw_error orders_find_by_key(const struct store *store, const struct orders_key *key, struct order *order,
+                                 struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(key->account_id), db_text(order_type_name(key->type)),
+                                          db_bytes(key->key, key->key_length)};
+    return order_fetch(store,
+                       ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
+                       parameters, 3, order, files);
+}
+
+enum iw_error orders_lock(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+                          struct order_file **files)
+{
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
+    struct db_rows rows;
+    enum iw_error error = db_run(store, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE",
+                                 parameters, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    return rows.count == 0 ? IW_NOT_FOUND : orders_find(store, account_id, id, order, files);
+}
+
+enum iw_error orders_start(const struct store *store, int64_t id, enum order_status from,
+                           enum order_status to, int64_t now_ms)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
+                                          db_integer(id), db_text(order_status_name(from))};
+    enum iw_error error = quotas_order_started(store, id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
+                   "WHERE id = ? AND status = ?",
+                   parameters, 5, &rows);
+    if (error != IW_OK || rows.affected == 0)
+        return error == IW_OK ? IW_NOT_FOUND : error;
+    return segments_status_write(store, id, to);
+}
+
+enum { filter_parameters_max = 8 };
+
+/* "FROM orders WHERE ..." of a filter and its parameters. */
+struct narrowing {
+    struct text sql;
+    struct db_value parameters[filter_parameters_max];
+    unsigned count;
+};
+
+static void narrow(struct narrowing *narrowing, const char *condition, struct db_value parameter)
+{
+    text_printf(&narrowing->sql, " AND %s", condition);
+    narrowing->parameters[narrowing->count++] = parameter;
+}
+
+static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
+                           const struct order_filter *filter)
+{
+    narrowing->count = 0;
+    text_init(&narrowing->sql, arena);
+    /*
+     * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account
+     * owns most of the table.
+     */
+    const char *index = filter->status >= 0 ? "orders_list_status"
+                        : filter->type >= 0 ? "orders_list_type"
+                                            : "orders_list";
+    text_printf(&narrowing->sql, "FROM orders o FORCE INDEX (%s) WHERE account_id = ?", index);
+    narrowing->parameters[narrowing->count++] = db_integer(filter->account_id);
+    if (filter->id_above > 0)
+        narrow(narrowing, "id > ?", db_integer(filter->id_above));
+    if (filter->id_up_to > 0)
+        narrow(narrowing, "id <= ?", db_integer(filter->id_up_to));
+    if (filter->status >= 0)
+        narrow(narrowing, "status = ?", db_text(order_status_name((enum order_status)filter->status)));
+    if (filter->type >= 0)
+        narrow(narrowing, "type = ?", db_text(order_type_name((enum order_type)filter->type)));
+    if (filter->channel >= 0)
+        narrow(narrowing, "channel = ?", db_text(order_channel_name((enum order_channel)filter->channel)));
+}
+
+enum iw_error orders_count(const struct store *store, const struct order_filter *filter, int64_t *count)
+{
+    struct narrowing narrowing;
+    narrowing_make(&narrowing, store->context->arena, filter);
+    const char *sql = arena_printf(store->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
+    return query_number(store, sql, narrowing.parameters, narrowing.count, count);
+}
+
+static void orders_read(struct arena *arena, const struct db_rows *rows, struct order **orders, size_t *count)
+{
+    *count = rows->count;
+    *orders = arena_array(arena, rows->count + 1, sizeof **orders);
+    for (size_t i = 0; i < rows->count; i++)
+        order_read(db_at(rows, i, 0), &(*orders)[i]);
+}
+
+/* A deferred join: an index yields the ids of the page, and only those rows are read. */
+enum iw_error orders_page(const struct store *store, const struct order_filter *filter, int64_t limit,
+                          int64_t offset, struct order **orders, size_t *count)
+{
+    struct narrowing narrowing;
+    struct db_rows rows;
+    narrowing_make(&narrowing, store->context->arena, filter);
+    narrowing.parameters[narrowing.count++] = db_integer(limit);
+    narrowing.parameters[narrowing.count++] = db_integer(offset);
+    const char *sql = arena_printf(store->context->arena,
+                                   "SELECT " ORDER_COLUMNS " FROM (SELECT id %s ORDER BY id DESC LIMIT ? "
+                                   "OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
+                                   narrowing.sql.data);
+    enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
+    if (error != IW_OK)
+        return error;
+    orders_read(store->context->arena, &rows, orders, count);
+    return IW_OK;
+}
+
+/* Converts each row to an order. */
+struct orders_taker {
+    bool (*take)(void *user, const struct order *order);
+    void *user;
+    bool is_stopped;
+};
+
+static bool stream_row(void *user, const struct db_value *values, unsigned columns)
+{
+    struct orders_taker *taker = user;
+    struct order order;
+    if (columns != order_columns)
+        abort();
+    order_read(values, &order);
+    taker->is_stopped = !taker->take(taker->user, &order);
+    return !taker->is_stopped;
+}
+
+enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
+                            bool (*take)(void *user, const struct order *order), void *user)
+{
+    struct narrowing narrowing;
+    struct orders_taker taker = {.take = take, .user = user};
+    narrowing_make(&narrowing, store->context->arena, filter);
+    /* The index yields the rows in this order: neither side sorts or buffers them. */
+    const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
+                                   narrowing.sql.data);
+    return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
+}
+
+/* As many question marks as orders_ids_max. */
+#define TEN_IDS "?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+#define HUNDRED_IDS                                                                                          \
+    TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS ", " TEN_IDS       \
+            ", " TEN_IDS ", " TEN_IDS
+#define ORDERS_OF_IDS                                                                                        \
+    "SELECT " ORDER_COLUMNS " FROM orders o FORCE INDEX (PRIMARY) WHERE account_id = ? AND id IN ("
+
+/* The statement for the ids and its parameters.  Unused question marks are 0, which is no id. */
+static const char *ids_statement(int64_t account_id, const struct query_ids *ids,
+                                 struct db_value values[1 + orders_ids_max], unsigned *count)
+{
+    unsigned marks = ids->count <= 10 ? 10 : orders_ids_max;
+    if (ids->count > orders_ids_max)
+        abort();
+    values[0] = db_integer(account_id);
+    for (unsigned i = 0; i < marks; i++)
+        values[1 + i] = db_integer(i < ids->count ? ids->items[i] : 0);
+    *count = 1 + marks;
+    return marks == 10 ? ORDERS_OF_IDS TEN_IDS ") ORDER BY id DESC"
+                       : ORDERS_OF_IDS HUNDRED_IDS ") ORDER BY id DESC";
+}
+
+enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                            struct order **orders, size_t *count)
+{
+    unsigned parameters;
+    struct db_rows rows;
+    struct db_value values[1 + orders_ids_max];
+    const char *sql = ids_statement(account_id, ids, values, &parameters);
+    enum iw_error error = db_run(store, sql, values, parameters, &rows);
+    if (error == IW_OK)
+        orders_read(store->context->arena, &rows, orders, count);
+    return error;
+}
+
+enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+                                bool (*take)(void *user, const struct order *order), void *user)
+{
+    enum iw_error error = IW_OK;
+    struct orders_taker taker = {.take = take, .user = user};
+    for (unsigned at = 0; error == IW_OK && !taker.is_stopped && at < ids->count; at += orders_ids_max) {
+        unsigned parameters, left = ids->count - at;
+        struct db_value values[1 + orders_ids_max];
+        const struct query_ids part = {.items = ids->items + at,
+                                       .count = left < orders_ids_max ? left : orders_ids_max};
+        const char *sql = ids_statement(account_id, &part, values, &parameters);
+        error = db_each(store, sql, values, parameters, stream_row, &taker);
+    }
+    return error;
+}
+
+/* The callback of orders_names. */
+struct names_taker {
+    bool (*take)(void *user, int64_t order_id, const char *order_name, const char *file_name);
+    void *user;
+};
+
+static bool names_row(void *user, const struct db_value *values, unsigned columns)
+{
+    const struct names_taker *taker = user;
+    if (columns != 3)
+        abort();
+    return taker->take(taker->user, db_integer_of(&values[0]), db_text_of(&values[1]),
+                       db_text_of(&values[2]));
+}
+
+enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
+                           bool (*take)(void *user, int64_t order_id, const char *order_name,
+                                        const char *file_name),
+                           void *user)
+{
+    struct narrowing narrowing;
+    struct names_taker taker = {take, user};
+    narrowing_make(&narrowing, store->context->arena, filter);
+    const char *sql = arena_printf(
+        store->context->arena,
+        filter->keyword == NULL
+            ? "SELECT id, name, NULL %s ORDER BY id DESC"
+            : "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC LIMIT "
+              "9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+        narrowing.sql.data);
+    return db_each(store, sql, narrowing.parameters, narrowing.count, names_row, &taker);
+}
+
+/* ---- Progress and end of an order ---- */
+
+enum iw_error orders_words_read(struct context *context, const char *type_word, enum order_type *type,
+                                const char *status_word, enum order_status *status)
+{
+    if ((type == NULL || order_type_read(type_word, type)) && order_status_read(status_word, status))
+        return IW_OK;
+    context_cause(context, "an order has a type or status that this version does not know");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error orders_progress_lock(const struct store *store, int64_t order_id, struct order_progress *order)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
+               "failed_file_count, result_count, thumbnail_store_key, created_at, expires_at FROM orders "
+               "WHERE id = ? FOR "
+               "UPDATE",
+               values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    *order = (struct order_progress){
+        .id = db_integer_of(db_at(&rows, 0, 0)),
+        .account_id = db_integer_of(db_at(&rows, 0, 1)),
+        .is_zero_copy = db_integer_of(db_at(&rows, 0, 4)) != 0,
+        .file_count = db_integer_of(db_at(&rows, 0, 5)),
+        .completed_count = db_integer_of(db_at(&rows, 0, 6)),
+        .failed_count = db_integer_of(db_at(&rows, 0, 7)),
+        .result_count = db_integer_of(db_at(&rows, 0, 8)),
+        .thumbnail_store_key = db_text_of(db_at(&rows, 0, 9)),
+        .created_at_ms = db_integer_of(db_at(&rows, 0, 10)),
+        .expires_at_ms = db_integer_of(db_at(&rows, 0, 11)),
+    };
+    return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &order->type,
+                             db_text_of(db_at(&rows, 0, 3)), &order->status);
+}
+
+enum iw_error orders_progress_write(const struct store *store, const struct order_progress *order,
+                                    int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(order->completed_count),
+                                      db_integer(order->failed_count),
+                                      db_integer(order->result_count),
+                                      db_integer(order->thumbnail_store_key != NULL),
+                                      db_text(order->thumbnail_store_key),
+                                      db_time(now_ms),
+                                      db_integer(order->id)};
+    return db_run(store,
+                  "UPDATE orders SET completed_file_count = ?, failed_file_count = ?, result_count = ?, "
+                  "has_thumbnail = ?, thumbnail_store_key = ?, updated_at = ? WHERE id = ?",
+                  values, 7, NULL);
+}
+
+enum iw_error orders_close(const struct store *store, const struct order_progress *order,
+                           enum order_status next, int64_t now_ms, int64_t expires_at_ms)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {
+        db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
+        db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
+    enum iw_error error = quotas_order_ended(store, order->id);
+    if (error != IW_OK)
+        return error;
+    error = db_run(store,
+                   "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
+                   "= ?, expires_at = ? WHERE id = ? AND status = ?",
+                   values, 6, &rows);
+    if (error == IW_OK && rows.affected == 1)
+        return segments_status_write(store, order->id, next);
+    if (error != IW_OK)
+        return error;
+    context_cause(store->context, "the order changed while it was locked");
+    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+}
+
+enum iw_error orders_error_write(const struct store *store, int64_t order_id, enum iw_error code)
+{
+    const struct db_value values[] = {db_text(iw_error_code(code)), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET error_code = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error orders_archive_write(const struct store *store, int64_t order_id, const char *store_key,
+                                   int64_t size_bytes, const uint8_t digest[32])
+{
+    const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_bytes(digest, 32),
+                                      db_integer(order_id)};
+    return db_run(store,
+                  "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
+                  values, 4, NULL);
+}
+
+enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t order_id,
+                                            const uint8_t digest[32])
+{
+    const struct db_value values[] = {db_bytes(digest, 32), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
+}
+
+enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
+                                     size_t length, int64_t certainty)
+{
+    const struct db_value values[] = {db_bytes(text, length), db_integer(certainty), db_integer(order_id)};
+    return db_run(store, "UPDATE orders SET watermark_text = ?, watermark_certainty = ? WHERE id = ?", values,
+                  3, NULL);
+}
+
+enum iw_error orders_status(const struct store *store, int64_t order_id, enum order_status *status)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(store, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0 || !order_status_read(db_text_of(db_at(&rows, 0, 0)), status))
+        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    return IW_OK;
+}
+
+/* ---- Retention ---- */
+
+enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, unsigned *count)
+{
+    struct query_ids ended;
+    struct db_value values[orders_batch_max];
+    /* Unused question marks are 0, which is no id. */
+    for (unsigned i = 0; i < orders_batch_max; i++)
+        values[i] = db_integer(i < *count ? order_ids[i] : 0);
+    enum iw_error error =
+        query_ids(store,
+                  "SELECT id FROM orders WHERE status NOT IN ('pending', 'inProgress') AND id "
+                  "IN (?, ?, ?, ?, ?, ?, ?, ?)",
+                  values, orders_batch_max, &ended);
+    if (error != IW_OK)
+        return error;
+    *count = ended.count;
+    memcpy(order_ids, ended.items, ended.count * sizeof *order_ids);
+    return IW_OK;
+}
+
+enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
+                             unsigned most, unsigned skipped, struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most),
+                                      db_integer(skipped)};
+    return query_ids(
+        store,
+        "SELECT id FROM orders o WHERE status = ? AND expires_at <= ? AND (status <> 'pending' OR NOT EXISTS "
+        "(SELECT 1 FROM accounts a WHERE a.id = o.account_id AND a.status = 'suspended')) ORDER BY "
+        "expires_at, id LIMIT "
+        "? OFFSET ?",
+        values, 4, order_ids);
+}
+
+/* A step of a walk through orders: rows of an id and whether it is wanted. */
+static enum iw_error step_read(const struct store *store, const char *sql, const struct db_value *values,
+                               unsigned count, int64_t *after_id, struct query_ids *order_ids)
+{
+    struct db_rows rows;
+    size_t most = (size_t)values[count - 1].integer;
+    enum iw_error error = db_run(store, sql, values, count, &rows);
+    if (error != IW_OK)
+        return error;
+    order_ids->count = 0;
+    order_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *order_ids->items);
+    *after_id = rows.count < most ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
+    for (size_t i = 0; i < rows.count; i++)
+        if (db_integer_of(db_at(&rows, i, 1)) != 0)
+            order_ids->items[order_ids->count++] = db_integer_of(db_at(&rows, i, 0));
+    return IW_OK;
+}
+
+/* Orders in progress have no expires_at: the index has them by id. */
+enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+                           struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
+    return step_read(
+        store,
+        "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
+        "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
+        "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
+        values, 3, after_id, order_ids);
+}
+
+enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+                              int64_t ended_before_ms, unsigned most, struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_time(ended_before_ms), db_integer(*after_id), db_integer(before_id),
+                                      db_integer(most)};
+    return step_read(
+        store,
+        "SELECT id, status IN ('failed', 'detected', 'undetected', 'expired') AND ended_at < ? AND "
+        "NOT EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+        "FROM orders o FORCE INDEX (PRIMARY) WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
+        values, 4, after_id, order_ids);
+}
+
+enum iw_error orders_forget(const struct store *store, int64_t order_id)
+{
+    static const char *const statements[] = {
+        "DELETE FROM jobs WHERE order_id = ?", "DELETE FROM results WHERE order_id = ?",
+        "DELETE FROM readings WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
+        "DELETE FROM orders WHERE id = ?"};
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = segments_order_forget(store, order_id);
+    for (size_t i = 0; error == IW_OK && i < sizeof statements / sizeof statements[0]; i++)
+        error = db_run(store, statements[i], values, 1, NULL);
+    return error;
+}
+
+enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
+                               struct query_ids *order_ids)
+{
+    const struct db_value values[] = {db_integer(id_from), db_integer(most)};
+    return query_ids(
+        store,
+        "SELECT o.id FROM orders o WHERE o.id >= ? AND o.status NOT IN ('pending', 'inProgress') "
+        "AND EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
+        "ORDER BY o.id LIMIT ?",
+        values, 2, order_ids);
+}
+
+enum iw_error orders_store_keys(const struct store *store, int64_t order_id, struct query_texts *keys)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
+                                      db_integer(order_id)};
+    return query_texts(
+        store,
+        "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
+        "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
+        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM files "
+        "WHERE order_id = ? AND store_key IS NOT NULL",
+        values, 4, keys);
+}
+
+enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms)
+{
+    const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
+    return db_run(
+        store,
+        "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
+        "files_deleted_at = ? WHERE id = ?",
+        values, 2, NULL);
+}
+
+/* ---- For operators and monitoring ---- */
+
+enum iw_error orders_count_all(const struct store *store, int64_t *count)
+{
+    return query_number(store, "SELECT COUNT(*) FROM orders", NULL, 0, count);
+}
+
+enum iw_error orders_search(const struct store *store, const struct orders_search *search,
+                            struct query_table *table)
+{
+    static const char *const columns[] = {"orderId", "accountId", "account", "type",  "status",
+                                          "files",   "done",      "failed",  "error", "createdAt"};
+    const struct db_value values[] = {db_text(search->account),    db_text(search->account),
+                                      db_text(search->account),    db_text(search->status),
+                                      db_text(search->status),     db_text(search->request_id),
+                                      db_text(search->request_id), db_text(search->name),
+                                      db_text(search->name),       db_integer(search->most)};
+    *table = (struct query_table){.name = "orders", .columns = columns};
+    return db_run(
+        store,
+        "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
+        "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
+        "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
+        "(? IS NULL OR o.status = ?) AND (? IS NULL OR o.request_id = CONVERT(? USING ascii)) AND (? IS NULL "
+        "OR INSTR(o.name, "
+        "?) > 0) ORDER BY o.id DESC LIMIT ?",
+        values, sizeof values / sizeof values[0], &table->rows);
+}
+
+static const char *const inspected_order_columns[] = {
+    "orderId",   "accountId", "type",      "channel",   "status",    "orderName", "strength",      "zeroCopy",
+    "fileCount", "completed", "failed",    "results",   "thumbnail", "archive",   "archiveBytes",  "error",
+    "requestId", "createdAt", "updatedAt", "startedAt", "endedAt",   "expiresAt", "filesDeletedAt"};
+static const char order_sql[] =
+    "SELECT CAST(id AS CHAR), account_id, type, channel, status, name, strength, zero_copy, file_count, "
+    "completed_file_count, failed_file_count, result_count, thumbnail_store_key, zip_store_key, "
+    "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
+    "files_deleted_at FROM orders WHERE id = ?";
+
+static const char *const file_columns[] = {
+    "fileId",     "position", "role",     "fileName", "status",   "storeKey",          "sizeBytes",
+    "uploadedAt", "error",    "sentence", "note",     "noteText", "protectionPercent", "resultBytes"};
+static const char file_sql[] = "SELECT id, position, role, name, status, store_key, size_bytes, uploaded_at, "
+                               "error_code, error_sentence, note_code, note_sentence, protection_percent, "
+                               "result_bytes FROM files WHERE "
+                               "order_id = ? ORDER BY position, role";
+
+static const char *const result_columns[] = {"resultId", "fileId",    "copy",    "name",     "storeKey",
+                                             "format",   "sizeBytes", "widthPx", "heightPx", "createdAt"};
+static const char result_sql[] = "SELECT id, file_id, copy, name, store_key, format, size_bytes, width_px, "
+                                 "height_px, created_at FROM results WHERE order_id = ? ORDER BY id";
+
+static const char *const job_columns[] = {"jobId",      "kind",      "fileId",   "status",      "attempt",
+                                          "failures",   "deaths",    "reason",   "availableAt", "owner",
+                                          "leaseUntil", "requestId", "updatedAt"};
+static const char job_sql[] = "SELECT id, kind, file_id, status, attempt, failure_count, death_count, "
+                              "reason, available_at, lease_owner, "
+                              "lease_until, request_id, updated_at FROM jobs WHERE order_id = ? ORDER BY id";
+
+static const char *const history_columns[] = {"at", "what"};
+static const char history_sql[] =
+    "SELECT at, what FROM ("
+    "SELECT created_at AS at, 'created' AS what FROM orders WHERE id = ? "
+    "UNION ALL SELECT uploaded_at, CONCAT('file ', id, ' uploaded') FROM files WHERE order_id = ? AND "
+    "uploaded_at IS NOT NULL "
+    "UNION ALL SELECT started_at, 'started' FROM orders WHERE id = ? AND started_at IS NOT NULL "
+    "UNION ALL SELECT updated_at, CONCAT(kind, IF(file_id = 0, '', CONCAT(' of file ', file_id)), ' ', "
+    "status, IF(reason IS NULL, '', CONCAT(' (', reason, ')'))) FROM jobs WHERE order_id = ? "
+    "UNION ALL SELECT ended_at, 'ended' FROM orders WHERE id = ? AND ended_at IS NOT NULL "
+    "UNION ALL SELECT files_deleted_at, 'files deleted' FROM orders WHERE id = ? AND files_deleted_at IS NOT "
+    "NULL) AS events ORDER BY at";
+
+enum iw_error orders_inspect(const struct store *store, int64_t order_id,
+                             struct query_table tables[orders_inspect_tables])
+{
+    static const struct {
+        const char *name;
+        const char *const *columns;
+        const char *sql;
+        unsigned parameters;
+    } parts[orders_inspect_tables] = {{"order", inspected_order_columns, order_sql, 1},
+                                      {"files", file_columns, file_sql, 1},
+                                      {"results", result_columns, result_sql, 1},
+                                      {"jobs", job_columns, job_sql, 1},
+                                      {"history", history_columns, history_sql, 6}};
+    struct db_value values[6];
+    for (int i = 0; i < 6; i++)
+        values[i] = db_integer(order_id);
+    for (int i = 0; i < orders_inspect_tables; i++) {
+        tables[i] = (struct query_table){.name = parts[i].name, .columns = parts[i].columns};
+        enum iw_error error = db_run(store, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
+        if (error != IW_OK)
+            return error;
+        if (tables[0].rows.count == 0)
+            return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+    }
+    return IW_OK;
+}

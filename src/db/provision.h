@@ -1,0 +1,40 @@
+/*
+ * The database, its user and the user's rights, which the database's administrator creates once.
+ *
+ * The user may read and write rows only; the administrator creates and changes tables.
+ */
+#ifndef DB_PROVISION_H
+#define DB_PROVISION_H
+
+#include <stdbool.h>
+
+#include <imgward/context.h>
+
+#include "db/db.h"
+
+enum { provision_statements_max = 3 };
+
+struct provision {
+    const char *database;
+    const char *user;     /* at localhost */
+    const char *password; /* "" for unix_socket authentication */
+};
+
+/* False for names and passwords that need quoting in a statement. */
+bool provision_is_sound(const struct provision *provision);
+
+/* The statements that create all of it, for printing; the arena's. */
+void provision_statements(struct arena *arena, const struct provision *provision,
+                          const char *statements[provision_statements_max]);
+
+/*
+ * Runs the statements that are missing, on a connection of the administrator; made gets how many.  An
+ * existing user keeps its password.
+ */
+enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
+                            unsigned *made) IW_MUST_USE;
+
+/* Opens the connection and runs a trivial query. */
+enum iw_error provision_ping(const struct store *store) IW_MUST_USE;
+
+#endif

@@ -1,0 +1,135 @@
+#include "db/request_log.h"
+
+#include "base/text.h"
+
+enum { columns = 9, group_max = 64 };
+
+/* One INSERT of count rows.  Only powers of two occur, so that few statements are prepared. */
+static enum iw_error group_insert(const struct store *store, const struct request_log_row *rows,
+                                  unsigned count)
+{
+    struct text sql;
+    struct db_value *values = arena_array(store->context->arena, (size_t)count * columns, sizeof *values);
+    text_init(&sql, store->context->arena);
+    text_add_string(&sql,
+                    "INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, "
+                    "ms, at) VALUES ");
+    for (unsigned i = 0; i < count; i++) {
+        const struct db_value row[columns] = {
+            db_integer(rows[i].account_id), db_integer(rows[i].key_id), db_text(rows[i].request_id),
+            db_text(rows[i].method),        db_text(rows[i].path),      db_integer(rows[i].status),
+            db_text(rows[i].code),          db_integer(rows[i].ms),     db_time(rows[i].at_ms)};
+        for (unsigned column = 0; column < columns; column++)
+            values[i * columns + column] = row[column];
+        text_add_string(&sql, i == 0 ? "(?, ?, ?, ?, ?, ?, ?, ?, ?)" : ", (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    }
+    return db_run(store, sql.data, values, count * columns, NULL);
+}
+
+enum iw_error request_log_insert(const struct store *store, const struct request_log_row *rows,
+                                 unsigned count)
+{
+    enum iw_error error = IW_OK;
+    for (unsigned group = group_max; error == IW_OK && group > 0; group /= 2)
+        for (; error == IW_OK && count >= group; rows += group, count -= group)
+            error = group_insert(store, rows, group);
+    return error;
+}
+
+#define LOG_FILTER                                                                                           \
+    "FROM request_log FORCE INDEX (request_log_account) WHERE account_id = ? AND id BETWEEN ? AND ? AND at " \
+    ">= ? AND (? IS NULL OR method = ?) AND status BETWEEN ? AND ? AND (? IS NULL OR code = ?) AND (? = 0 "  \
+    "OR key_id = ?) AND (? IS NULL OR request_id = ?) ORDER BY id DESC"
+
+enum { filter_values = 14 };
+
+static void filter_write(const struct request_log_filter *filter, int64_t first_id, int64_t last_id,
+                         struct db_value values[filter_values])
+{
+    const struct db_value all[filter_values] = {
+        db_integer(filter->account_id),  db_integer(first_id),          db_integer(last_id),
+        db_time(filter->since_ms),       db_text(filter->method),       db_text(filter->method),
+        db_integer(filter->status_from), db_integer(filter->status_to), db_text(filter->code),
+        db_text(filter->code),           db_integer(filter->key_id),    db_integer(filter->key_id),
+        db_text(filter->request_id),     db_text(filter->request_id)};
+    for (unsigned i = 0; i < filter_values; i++)
+        values[i] = all[i];
+}
+
+/* The ids that a search reads.  *older_id: 0, or the id that the search of older rows begins before. */
+static enum iw_error window_find(const struct store *store, const struct request_log_filter *filter,
+                                 int64_t *first_id, int64_t *older_id)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(filter->account_id), db_integer(filter->before_id)};
+    enum iw_error error =
+        db_run(store,
+               "SELECT COUNT(*), COALESCE(MIN(id), 0) FROM (SELECT id FROM request_log WHERE account_id = ? "
+               "AND id < ? ORDER BY id DESC LIMIT 5000) newest",
+               values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    *first_id = db_integer_of(db_at(&rows, 0, 1));
+    *older_id = db_integer_of(db_at(&rows, 0, 0)) == request_log_window ? *first_id : 0;
+    return IW_OK;
+}
+
+_Static_assert(request_log_window == 5000, "the statement above has the number");
+
+static enum iw_error rows_read(const struct store *store, const struct request_log_filter *filter,
+                               const int64_t *ids, size_t count, struct request_log_row *list)
+{
+    struct db_rows rows;
+    struct db_value values[filter_values];
+    filter_write(filter, ids[count - 1], ids[0], values);
+    enum iw_error error =
+        db_run(store, "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER, values,
+               filter_values, &rows);
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < count; row++)
+        list[row] = (struct request_log_row){.account_id = filter->account_id,
+                                             .key_id = db_integer_of(db_at(&rows, row, 0)),
+                                             .request_id = db_text_of(db_at(&rows, row, 1)),
+                                             .method = db_text_of(db_at(&rows, row, 2)),
+                                             .path = db_text_of(db_at(&rows, row, 3)),
+                                             .status = (unsigned)db_integer_of(db_at(&rows, row, 4)),
+                                             .code = db_text_of(db_at(&rows, row, 5)),
+                                             .ms = db_integer_of(db_at(&rows, row, 6)),
+                                             .at_ms = db_integer_of(db_at(&rows, row, 7))};
+    return error;
+}
+
+enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+                               struct request_log_rows *list)
+{
+    struct query_ids ids = {.count = 0};
+    struct db_value values[filter_values];
+    int64_t first_id = 0;
+    enum iw_error error = window_find(store, filter, &first_id, &list->older_id);
+    filter_write(filter, first_id, filter->before_id - 1, values);
+    if (error == IW_OK)
+        error = query_ids(store, "SELECT id " LOG_FILTER, values, filter_values, &ids);
+    size_t offset = filter->offset < (int64_t)ids.count ? (size_t)filter->offset : ids.count;
+    size_t left = ids.count - offset;
+    list->total = (int64_t)ids.count;
+    list->count = filter->limit < (int64_t)left ? (size_t)filter->limit : left;
+    list->items = arena_array(store->context->arena, list->count + 1, sizeof *list->items);
+    return error == IW_OK && list->count > 0
+               ? rows_read(store, filter, ids.items + offset, list->count, list->items)
+               : error;
+}
+
+/* Ids grow with time, so that no index on the time is needed. */
+enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count)
+{
+    int64_t last_id = 0;
+    const struct db_value before[] = {db_time(before_ms)};
+    enum iw_error error = query_number(
+        store,
+        "SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
+        before, 1, &last_id);
+    const struct db_value last[] = {db_integer(last_id)};
+    *count = 0;
+    return error == IW_OK && last_id > 0
+               ? query_change(store, "DELETE FROM request_log WHERE id <= ?", last, 1, count)
+               : error;
+}

@@ -1,0 +1,59 @@
+/* The table request_log: requests with an API key, for the developers of their account. */
+#ifndef DB_REQUEST_LOG_H
+#define DB_REQUEST_LOG_H
+
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/query.h"
+
+struct request_log_row {
+    int64_t account_id;
+    int64_t key_id;
+    const char *request_id;
+    const char *method;
+    const char *path;
+    unsigned status;
+    const char *code; /* "": no error */
+    int64_t ms;
+    int64_t at_ms;
+};
+
+/* Inserts rows in a few statements. */
+enum iw_error request_log_insert(const struct store *store, const struct request_log_row *rows,
+                                 unsigned count) IW_MUST_USE;
+
+/* The conditions of a list.  NULL and 0: no condition. */
+struct request_log_filter {
+    int64_t account_id;
+    int64_t since_ms;
+    const char *method;
+    int64_t status_from; /* a range */
+    int64_t status_to;
+    const char *code;
+    int64_t key_id;
+    const char *request_id;
+    int64_t before_id; /* only older rows */
+    int64_t limit;
+    int64_t offset;
+};
+
+/* A list reads so many rows, however many it finds: a third of the 50 ms that a list may take. */
+enum { request_log_window = 5000 };
+
+struct request_log_rows {
+    struct request_log_row *items; /* the arena's */
+    size_t count;
+    int64_t total;    /* of the rows that were read */
+    int64_t older_id; /* before_id of the list of older rows; 0: there are none */
+};
+
+/* One page, newest first. */
+enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+                               struct request_log_rows *rows) IW_MUST_USE;
+
+/* Deletes some rows that are older; *count: how many. */
+enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+
+#endif

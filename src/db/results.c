@@ -1,0 +1,194 @@
+#include "db/results.h"
+
+#include <string.h>
+
+#include "db/orders.h"
+
+enum iw_error results_write(const struct store *store, const struct result *result, int64_t now_ms)
+{
+    const struct db_value values[] = {db_integer(result->order_id),
+                                      db_integer(result->file_id),
+                                      db_integer(result->copy),
+                                      db_text(result->name),
+                                      db_text(result->store_key),
+                                      db_text(format_name(result->format)),
+                                      db_integer(result->size_bytes),
+                                      db_bytes(result->digest, sizeof result->digest),
+                                      db_integer(result->width_px),
+                                      db_integer(result->height_px),
+                                      db_time(now_ms)};
+    return db_run(
+        store,
+        "INSERT INTO results (order_id, file_id, copy, name, store_key, format, size_bytes, digest, "
+        "width_px, height_px, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY "
+        "UPDATE name = VALUES(name), store_key = VALUES(store_key), format = VALUES(format), "
+        "size_bytes = VALUES(size_bytes), digest = VALUES(digest), width_px = VALUES(width_px), "
+        "height_px = VALUES(height_px), created_at = VALUES(created_at)",
+        values, 11, NULL);
+}
+
+enum iw_error results_rename(const struct store *store, int64_t result_id, const char *name)
+{
+    const struct db_value values[] = {db_text(name), db_integer(result_id)};
+    return db_run(store, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
+}
+
+/* The text of a copy, NULL for other results. */
+#define WATERMARK_JOIN                                                                                       \
+    "LEFT JOIN order_watermarks w ON w.order_id = r.order_id AND w.file_position = f.position AND w.copy = " \
+    "r.copy LEFT JOIN watermark_texts t ON t.id = w.text_id "
+
+enum iw_error results_list(const struct store *store, int64_t order_id, struct result **results,
+                           unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT r.order_id, r.file_id, r.copy, r.name, r.store_key, r.format, r.size_bytes, r.digest, "
+        "r.width_px, r.height_px, t.text FROM results r JOIN files f ON f.id = r.file_id " WATERMARK_JOIN
+        "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+        values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
+    *count = (unsigned)rows.count;
+    for (size_t row = 0; row < rows.count; row++) {
+        struct result *result = &(*results)[row];
+        const struct db_value *digest = db_at(&rows, row, 7);
+        *result = (struct result){
+            .order_id = db_integer_of(db_at(&rows, row, 0)),
+            .file_id = db_integer_of(db_at(&rows, row, 1)),
+            .copy = db_integer_of(db_at(&rows, row, 2)),
+            .name = db_text_of(db_at(&rows, row, 3)),
+            .store_key = db_text_of(db_at(&rows, row, 4)),
+            .format = format_by_name(db_text_of(db_at(&rows, row, 5))),
+            .size_bytes = db_integer_of(db_at(&rows, row, 6)),
+            .width_px = (uint32_t)db_integer_of(db_at(&rows, row, 8)),
+            .height_px = (uint32_t)db_integer_of(db_at(&rows, row, 9)),
+            .watermark = db_text_of(db_at(&rows, row, 10)),
+        };
+        memcpy(result->digest, digest->text,
+               digest->length < sizeof result->digest ? digest->length : sizeof result->digest);
+    }
+    return IW_OK;
+}
+
+enum iw_error results_list_names(const struct store *store, int64_t order_id, struct order_result **results,
+                                 size_t *count)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT r.id, r.name, r.format, r.file_id, r.store_key, t.text FROM results r "
+        "JOIN files f ON f.id = r.file_id " WATERMARK_JOIN "WHERE r.order_id = ? ORDER BY f.position, r.copy",
+        parameters, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *count = rows.count;
+    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
+    for (size_t i = 0; i < rows.count; i++)
+        (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
+                                              .name = db_text_of(db_at(&rows, i, 1)),
+                                              .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
+                                              .file_id = db_integer_of(db_at(&rows, i, 3)),
+                                              .store_key = db_text_of(db_at(&rows, i, 4)),
+                                              .watermark = db_text_of(db_at(&rows, i, 5))};
+    return IW_OK;
+}
+
+enum iw_error results_slots(const struct store *store, int64_t order_id, struct result_slot **slots,
+                            unsigned *count)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(order_id)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT f.position, COALESCE(w.copy, 0), f.name, COUNT(w.copy) OVER (PARTITION BY f.position), "
+        "COALESCE(r.format, f.format), r.id, r.name FROM files f LEFT JOIN order_watermarks w ON "
+        "w.order_id = f.order_id AND w.file_position = f.position LEFT JOIN results r ON r.file_id = "
+        "f.id AND r.copy = COALESCE(w.copy, 0) WHERE f.order_id = ? AND f.role = 'main' ORDER BY "
+        "f.position, w.copy",
+        values, 1, &rows);
+    if (error != IW_OK)
+        return error;
+    *slots = arena_array(store->context->arena, rows.count + 1, sizeof **slots);
+    *count = (unsigned)rows.count;
+    for (unsigned i = 0; i < *count; i++)
+        (*slots)[i] = (struct result_slot){.position = db_integer_of(db_at(&rows, i, 0)),
+                                           .copy = db_integer_of(db_at(&rows, i, 1)),
+                                           .file_name = db_text_of(db_at(&rows, i, 2)),
+                                           .copy_count = db_integer_of(db_at(&rows, i, 3)),
+                                           .format = format_by_name(db_text_of(db_at(&rows, i, 4))),
+                                           .result_id = db_integer_of(db_at(&rows, i, 5)),
+                                           .result_name = db_text_of(db_at(&rows, i, 6))};
+    return IW_OK;
+}
+
+enum iw_error results_forget(const struct store *store, int64_t order_id, int64_t file_id, int64_t copy)
+{
+    const struct db_value values[] = {db_integer(order_id), db_integer(file_id), db_integer(copy)};
+    if (copy < 0)
+        return db_run(store, "DELETE FROM results WHERE order_id = ?", values, 1, NULL);
+    return db_run(store, "DELETE FROM results WHERE order_id = ? AND file_id = ? AND copy = ?", values, 3,
+                  NULL);
+}
+
+/* The columns: status, expiry, deletion, name, format, store key, suspension, account. */
+static enum iw_error download_read(const struct store *store, const char *sql,
+                                   const struct db_value *parameters, unsigned count,
+                                   struct download_row *row)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(store, sql, parameters, count, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *row = (struct download_row){
+        .expires_ms = db_integer_of(db_at(&rows, 0, 1)),
+        .is_deleted = db_integer_of(db_at(&rows, 0, 2)) != 0,
+        .name = db_text_of(db_at(&rows, 0, 3)),
+        .format = format_by_name(db_text_of(db_at(&rows, 0, 4))),
+        .store_key = db_text_of(db_at(&rows, 0, 5)),
+        .is_suspended = db_integer_of(db_at(&rows, 0, 6)) != 0,
+        .account_id = db_integer_of(db_at(&rows, 0, 7)),
+    };
+    return orders_words_read(store->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
+}
+
+enum iw_error results_find(const struct store *store, int64_t order_id, int64_t result_id,
+                           struct download_row *row)
+{
+    const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
+    return download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
+        "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
+        "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
+        parameters, 2, row);
+}
+
+enum iw_error results_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
+{
+    const struct db_value parameters[] = {db_integer(order_id)};
+    enum iw_error error = download_read(
+        store,
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
+        "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
+        "WHERE o.id = ?",
+        parameters, 1, row);
+    row->format = FORMAT_ZIP;
+    return error;
+}
+
+enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id, struct download_row *row)
+{
+    const struct db_value parameters[] = {db_integer(order_id)};
+    return download_read(store,
+                         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, 'webp', "
+                         "o.thumbnail_store_key, a.status = 'suspended', a.id FROM orders o JOIN accounts a "
+                         "ON a.id = o.account_id WHERE o.id = ?",
+                         parameters, 1, row);
+}

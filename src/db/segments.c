@@ -1,0 +1,340 @@
+#include "db/segments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    id_bytes = 8,
+    fact_status_bits = 0x07,
+    fact_type_bits = 0x18,
+    fact_channel_bits = 0x20,
+    /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
+    orders_max = 4096,
+    names_max = 8192, /* of files; an order has at most 200 */
+    /* A segment that does not grow has all its orders, with those that were committed late. */
+    late_max = 2 * orders_max
+};
+
+_Static_assert((int)ORDER_STATUS_COUNT <= 7 && (int)ORDER_TYPE_COUNT <= 4 && (int)ORDER_CHANNEL_COUNT <= 2,
+               "a fact is one byte, and search_gone is none");
+
+/* -1 counts as 0. */
+static uint8_t fact_of(int type, int channel, int status)
+{
+    return (uint8_t)((status > 0 ? status : 0) | (type > 0 ? type : 0) << 3 |
+                     (channel > 0 ? channel : 0) << 5);
+}
+
+void segments_filter(const struct order_filter *filter, struct search_query *query)
+{
+    query->mask =
+        (uint8_t)((filter->status >= 0 ? fact_status_bits : 0) | (filter->type >= 0 ? fact_type_bits : 0) |
+                  (filter->channel >= 0 ? fact_channel_bits : 0));
+    query->value = fact_of(filter->type, filter->channel, filter->status);
+}
+
+/* ---- reading ---- */
+
+/* Columns of a segment: first_id, last_id, order_count, is_open. */
+static struct segment segment_read(const struct db_value *values)
+{
+    return (struct segment){.first_id = db_integer_of(&values[0]),
+                            .last_id = db_integer_of(&values[1]),
+                            .order_count = db_integer_of(&values[2]),
+                            .is_open = db_integer_of(&values[3]) != 0};
+}
+
+static bool index_row(void *user, const struct db_value *values, unsigned columns)
+{
+    const struct segments_reader *reader = user;
+    if (columns != 7)
+        abort();
+    if (values[4].type == DB_NULL) {
+        const struct segment segment = segment_read(values);
+        bool has_ids = values[6].length == id_bytes * values[5].length;
+        reader->segment(reader->user, &segment, (const uint8_t *)db_text_of(&values[5]),
+                        has_ids ? (const uint8_t *)db_text_of(&values[6]) : NULL, values[5].length);
+        return true;
+    }
+    struct search_row row = {.data = db_text_of(&values[5]), .length = values[5].length};
+    if (values[4].length < 1 || values[4].length > sizeof row.bucket.name)
+        return true;
+    row.bucket.length = (uint8_t)values[4].length;
+    memcpy(row.bucket.name, values[4].text, row.bucket.length);
+    reader->row(reader->user, db_integer_of(&values[0]), &row);
+    return true;
+}
+
+#define SEGMENT_COLUMNS                                                                                      \
+    "SELECT s.first_id, s.last_id, s.order_count, s.is_open, NULL AS bucket, IF(?, s.facts, NULL) AS data, "
+#define SEGMENT_ROWS SEGMENT_COLUMNS "NULL AS ids FROM order_segments s "
+/* The join reads the ids of one segment: a column of all would cost the server as much as the rest. */
+#define SEGMENT_ROWS_AND_IDS                                                                                 \
+    SEGMENT_COLUMNS "i.ids FROM order_segments s LEFT JOIN order_segments i ON i.account_id = s.account_id " \
+                    "AND i.first_id = s.first_id AND ? BETWEEN s.first_id AND s.last_id "
+#define OF_ACCOUNT "WHERE s.account_id = ? AND s.first_id BETWEEN ? AND ?"
+#define WORD_ROWS                                                                                            \
+    " UNION ALL SELECT first_id, 0, 0, 0, bucket, postings, NULL FROM order_words FORCE INDEX (PRIMARY) "    \
+    "WHERE account_id = ? AND first_id BETWEEN ? AND ? AND bucket IN (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "  \
+    "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+/* The server sends the parts of UNION ALL in their order. */
+enum iw_error segments_read(const struct store *store, const struct segments_range *range,
+                            const struct search_query *query, const struct segments_reader *reader)
+{
+    /* By: there is an id; there are words. */
+    static const char *const statements[2][2] = {
+        {SEGMENT_ROWS OF_ACCOUNT, SEGMENT_ROWS OF_ACCOUNT WORD_ROWS},
+        {SEGMENT_ROWS_AND_IDS OF_ACCOUNT, SEGMENT_ROWS_AND_IDS OF_ACCOUNT WORD_ROWS}};
+    enum { of_range = 3, parameters_max = 2 + 2 * of_range + search_words_max };
+    const struct db_value of[of_range] = {db_integer(range->account_id), db_integer(range->first_min),
+                                          db_integer(range->first_max)};
+    bool has_id = range->ids_of >= 0, has_words = query->words.count > 0;
+    struct db_value values[parameters_max] = {db_integer(query->has_keyword || query->mask != 0),
+                                              db_integer(range->ids_of)};
+    unsigned count = has_id ? 2 : 1;
+    memcpy(values + count, of, sizeof of);
+    count += of_range;
+    if (has_words) {
+        memcpy(values + count, of, sizeof of);
+        count += of_range;
+    }
+    for (size_t i = 0; has_words && i < search_words_max; i++) {
+        const struct search_bucket *bucket = &query->buckets[i < query->words.count ? i : 0];
+        values[count++] = db_bytes(bucket->name, bucket->length);
+    }
+    return db_each(store, statements[has_id][has_words], values, count, index_row, (void *)(uintptr_t)reader);
+}
+
+/* ---- changes of orders ---- */
+
+/*
+ * Writes bits of an order's fact.  Does nothing if the order is not in the index yet: usually because it is
+ * newer than the last segment, rarely because it was committed late.  Ids in a segment are aligned.  The
+ * position stays valid, because a segment cannot be built while the order is locked.
+ */
+static enum iw_error fact_write(const struct store *store, int64_t order_id, uint8_t bits, uint8_t value)
+{
+    struct db_rows rows;
+    const struct db_value id = db_integer(order_id), wanted[] = {id, id, id, id};
+    enum iw_error error = db_run(
+        store,
+        "SELECT account_id, first_id, IF(last_id >= ?, LOCATE(UNHEX(LPAD(HEX(?), 16, '0')), ids), 0) FROM "
+        "order_segments WHERE account_id = (SELECT account_id FROM orders WHERE id = ?) AND first_id <= ? "
+        "ORDER BY first_id DESC LIMIT 1",
+        wanted, 4, &rows);
+    int64_t at = error == IW_OK && rows.count > 0 ? db_integer_of(db_at(&rows, 0, 2)) : 0;
+    if (at % id_bytes != 1)
+        return error;
+    const struct db_value position = db_integer(at / id_bytes + 1),
+                          is_gone = db_integer(value == search_gone);
+    const struct db_value values[] = {is_gone,
+                                      is_gone,
+                                      position,
+                                      position,
+                                      db_integer(bits),
+                                      db_integer(value),
+                                      *db_at(&rows, 0, 0),
+                                      *db_at(&rows, 0, 1)};
+    return db_run(store,
+                  "UPDATE order_segments SET order_count = order_count - ?, due_at = IF(?, LEAST(due_at, "
+                  "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), due_at), facts = INSERT(facts, ?, 1, "
+                  "CHAR((ASCII(SUBSTRING(facts, ?, 1)) & ~?) | ?)) WHERE account_id = ? AND first_id = ?",
+                  values, 8, NULL);
+}
+
+enum iw_error segments_status_write(const struct store *store, int64_t order_id, enum order_status status)
+{
+    return fact_write(store, order_id, fact_status_bits, (uint8_t)status);
+}
+
+enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
+{
+    return fact_write(store, order_id, search_gone, search_gone);
+}
+
+/* ---- building ---- */
+
+enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
+                             int64_t *after_id, struct query_ids *account_ids)
+{
+    enum { accounts = 100 };
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(horizon_id), db_integer(new_min - 1), db_integer(*after_id),
+                                      db_integer(accounts)};
+    enum iw_error error = db_run(
+        store,
+        "SELECT a.id, COALESCE((SELECT o.id FROM orders o WHERE o.account_id = a.id AND o.id <= ? ORDER BY "
+        "o.id DESC LIMIT 1 OFFSET ?), 0) > COALESCE((SELECT s.last_id FROM order_segments s WHERE "
+        "s.account_id = a.id ORDER BY s.first_id DESC LIMIT 1), 0) FROM accounts a WHERE a.id > ? ORDER BY "
+        "a.id LIMIT ?",
+        values, 4, &rows);
+    if (error != IW_OK)
+        return error;
+    account_ids->count = 0;
+    account_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *account_ids->items);
+    for (size_t i = 0; i < rows.count; i++)
+        if (db_integer_of(db_at(&rows, i, 1)) != 0)
+            account_ids->items[account_ids->count++] = db_integer_of(db_at(&rows, i, 0));
+    *after_id = rows.count < accounts ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
+    return IW_OK;
+}
+
+enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
+                               int64_t horizon_id, int64_t least, bool *has_new)
+{
+    int64_t found = 0;
+    const struct db_value values[] = {db_integer(account_id), db_integer(after_id), db_integer(horizon_id),
+                                      db_integer(least - 1)};
+    enum iw_error error = query_number(
+        store,
+        "SELECT 1 FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id > ? AND id <= ? "
+        "ORDER BY id LIMIT 1 OFFSET ?",
+        values, 4, &found);
+    *has_new = found != 0;
+    return error;
+}
+
+enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(store,
+                                 "SELECT account_id, first_id FROM order_segments WHERE due_at <= "
+                                 "UTC_TIMESTAMP(3) ORDER BY due_at LIMIT 1",
+                                 NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *account_id = db_integer_of(db_at(&rows, 0, 0));
+    *first_id = db_integer_of(db_at(&rows, 0, 1));
+    return IW_OK;
+}
+
+enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
+                            struct segment *segment)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_integer(first_id)};
+    enum iw_error error = db_run(store,
+                                 "SELECT first_id, last_id, order_count, is_open FROM order_segments WHERE "
+                                 "account_id = ? AND first_id <= ? ORDER BY first_id DESC LIMIT 1 FOR UPDATE "
+                                 "SKIP LOCKED",
+                                 values, 2, &rows);
+    if (error != IW_OK)
+        return error;
+    if (rows.count == 0)
+        return IW_NOT_FOUND;
+    *segment = segment_read(db_at(&rows, 0, 0));
+    return IW_OK;
+}
+
+/* Orders and names of files while they are read. */
+struct gathering {
+    struct search_build *build;
+    int64_t names;
+    int64_t last_id; /* of the last order that was added */
+    bool is_growing;
+    bool is_cut; /* the next order has too many files */
+};
+
+static bool order_row(void *user, const struct db_value *values, unsigned columns)
+{
+    struct gathering *gathering = user;
+    enum order_type type;
+    enum order_channel channel;
+    enum order_status status;
+    if (columns != 6 || !order_type_read(db_text_of(&values[1]), &type) ||
+        !order_channel_read(db_text_of(&values[2]), &channel) ||
+        !order_status_read(db_text_of(&values[3]), &status))
+        abort(); /* The schema has other words than the program: they are of different versions. */
+    gathering->names += db_integer_of(&values[5]);
+    gathering->is_cut |= gathering->is_growing && gathering->names > names_max && gathering->last_id > 0;
+    if (gathering->is_cut)
+        return true;
+    gathering->last_id = db_integer_of(&values[0]);
+    search_build_entry(gathering->build, gathering->last_id, fact_of((int)type, (int)channel, (int)status),
+                       db_text_of(&values[4]));
+    return true;
+}
+
+static bool name_row(void *user, const struct db_value *values, unsigned columns)
+{
+    struct gathering *gathering = user;
+    if (columns != 2)
+        abort();
+    search_build_name(gathering->build, db_integer_of(&values[0]), db_text_of(&values[1]));
+    return true;
+}
+
+enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
+                              int64_t up_to_id, struct search_build *build)
+{
+    bool is_growing = up_to_id > segment->last_id;
+    int64_t count = 0;
+    struct gathering gathering = {.build = build, .is_growing = is_growing};
+    struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id), db_integer(up_to_id),
+                                db_integer(is_growing ? orders_max : late_max)};
+    enum iw_error error = db_each(
+        store,
+        "SELECT id, type, channel, status, name, file_count + include_original FROM orders FORCE INDEX "
+        "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE "
+        "SKIP LOCKED",
+        values, 4, order_row, &gathering);
+    /* An open segment that is cut without new orders is full. */
+    if (error == IW_OK && is_growing && !gathering.is_cut && gathering.last_id <= segment->last_id)
+        error = IW_NOT_FOUND;
+    if (error != IW_OK)
+        return error;
+    segment->order_count = (int64_t)build->facts.length;
+    if (is_growing) {
+        segment->last_id = gathering.last_id;
+        segment->is_open = !gathering.is_cut && segment->order_count < orders_max;
+    }
+    values[2] = db_integer(segment->last_id);
+    error = query_number(store,
+                         "SELECT COUNT(*) FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id "
+                         ">= ? AND id <= ?",
+                         values, 3, &count);
+    if (error == IW_OK && count != segment->order_count)
+        error = IW_NOT_FOUND;
+    if (error != IW_OK)
+        return error;
+    return db_each(
+        store,
+        "SELECT f.order_id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
+        "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
+        values, 3, name_row, &gathering);
+}
+
+enum iw_error segments_write(const struct store *store, int64_t account_id, const struct segment *segment,
+                             struct search_build *build, unsigned due_s)
+{
+    struct search_row *rows;
+    const struct db_value values[] = {db_integer(account_id),
+                                      db_integer(segment->first_id),
+                                      db_integer(segment->last_id),
+                                      db_integer(segment->order_count),
+                                      db_integer(segment->is_open),
+                                      db_integer(due_s),
+                                      db_bytes(build->facts.data, build->facts.length),
+                                      db_bytes(build->ids.data, build->ids.length)};
+    /* The foreign key deletes the rows of words. */
+    enum iw_error error =
+        db_run(store, "DELETE FROM order_segments WHERE account_id = ? AND first_id = ?", values, 2, NULL);
+    if (error != IW_OK || segment->order_count == 0)
+        return error;
+    error = db_run(store,
+                   "INSERT INTO order_segments (account_id, first_id, last_id, order_count, is_open, due_at, "
+                   "facts, ids) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? SECOND, ?, ?)",
+                   values, 8, NULL);
+    unsigned count = search_build_pack(build, &rows);
+    for (unsigned i = 0; error == IW_OK && i < count; i++) {
+        const struct db_value row[] = {values[0], db_bytes(rows[i].bucket.name, rows[i].bucket.length),
+                                       values[1], db_bytes(rows[i].data, rows[i].length)};
+        error = db_run(store,
+                       "INSERT INTO order_words (account_id, bucket, first_id, postings) VALUES (?, ?, ?, ?)",
+                       row, 4, NULL);
+    }
+    return error;
+}

@@ -1,0 +1,97 @@
+/*
+ * The tables order_segments and order_words: the index of lists (src/search/README.md).
+ *
+ * A segment is a range of an account's order ids.  A transaction that changes an order locks the order, then
+ * writes the order's fact to the segment.  A segment is built under locks of its orders, so that both agree.
+ */
+#ifndef DB_SEGMENTS_H
+#define DB_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/context.h>
+
+#include "db/query.h"
+#include "model/order.h"
+#include "search/search.h"
+
+struct segment {
+    int64_t first_id;
+    int64_t last_id;
+    int64_t order_count; /* without deleted orders */
+    bool is_open;        /* the range may grow */
+};
+
+/* Sets the mask of a query: type, status and channel of the filter. */
+void segments_filter(const struct order_filter *filter, struct search_query *query);
+
+/* ---- reading ---- */
+
+/* The segments to read. */
+struct segments_range {
+    int64_t account_id;
+    int64_t first_min, first_max; /* of first_id */
+    int64_t ids_of;               /* the segment with this id has its ids; -1: none */
+};
+
+/* Callbacks of segments_read; they must not use the connection. */
+struct segments_reader {
+    /* facts: count bytes; NULL when the query has no conditions.  ids: 8 * count bytes, or NULL. */
+    void (*segment)(void *user, const struct segment *segment, const uint8_t *facts, const uint8_t *ids,
+                    size_t count);
+    void (*row)(void *user, int64_t first_id, const struct search_row *row);
+    void *user;
+};
+
+/* Segments, oldest first, then their rows of the query's words: one statement, one snapshot. */
+enum iw_error segments_read(const struct store *store, const struct segments_range *range,
+                            const struct search_query *query,
+                            const struct segments_reader *reader) IW_MUST_USE;
+
+/* ---- changes of orders, in the transaction that changes the order's row ---- */
+
+/* Writes the status of an order, if a segment has the order. */
+enum iw_error segments_status_write(const struct store *store, int64_t order_id,
+                                    enum order_status status) IW_MUST_USE;
+
+/* Records that an order is about to be deleted; the order's words are deleted within minutes. */
+enum iw_error segments_order_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
+
+/* ---- building; in the worker ---- */
+
+/*
+ * Of the next 100 accounts after *after_id, those that have at least new_min orders of ids up to horizon_id
+ * after their last segment.  Advances *after_id; 0 at the end.
+ */
+enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
+                             int64_t *after_id, struct query_ids *account_ids) IW_MUST_USE;
+
+/* True when an account has least or more orders of ids after after_id and up to horizon_id. */
+enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
+                               int64_t horizon_id, int64_t least, bool *has_new) IW_MUST_USE;
+
+/* A segment that is due.  NOT_FOUND: none. */
+enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
+
+/*
+ * In a transaction: locks the newest segment that begins at first_id or before.  NOT_FOUND: there is none.
+ * Skips segments that another transaction has locked.
+ */
+enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
+                            struct segment *segment) IW_MUST_USE;
+
+/*
+ * In a transaction: reads the orders of a segment, locks them, and sets order_count.  A segment with last_id
+ * below up_to_id grows: last_id and is_open are set, too.  NOT_FOUND: there are no new orders, or another
+ * transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on time.
+ */
+enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
+                              int64_t up_to_id, struct search_build *build) IW_MUST_USE;
+
+/* Replaces a segment and its rows, due again after due_s; deletes one without orders. */
+enum iw_error segments_write(const struct store *store, int64_t account_id, const struct segment *segment,
+                             struct search_build *build, unsigned due_s) IW_MUST_USE;
+
+#endif

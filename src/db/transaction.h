@@ -1,0 +1,40 @@
+/*
+ * A transaction is a loop around the statements that belong together, in the function that needs them:
+ *
+ *     enum iw_error error;
+ *     for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+ *         error = orders_lock(...);
+ *         if (error == IW_OK)
+ *             error = orders_close(...);
+ *     }
+ *     return error;
+ *
+ * The end of the body commits when error is IW_OK, and rolls back otherwise.  After a deadlock or a lock wait
+ * timeout the body runs again, three times at most.  It must keep no state of a failed run: it sets each
+ * variable that it reads.  `continue` ends the body early.  `return`, `break` and `goto` would leave the
+ * transaction open: lint refuses them there.
+ *
+ * A loop inside another one on the same connection joins it: its end neither commits nor rolls back, and only
+ * the outer body is repeated.  So a function with a loop may be called inside and outside of a transaction.
+ *
+ * Errors: those of the body, of the commit, and of the start.  After SERVICE_UNAVAILABLE from the commit the
+ * server may have committed.
+ */
+#ifndef DB_TRANSACTION_H
+#define DB_TRANSACTION_H
+
+#include "db/db.h"
+
+struct transaction {
+    const struct store *store;
+    unsigned calls; /* of transaction_goes_on */
+    bool is_joined;
+};
+
+/* Runs no statement.  Borrows store. */
+struct transaction transaction_begin(const struct store *store);
+
+/* True when the body should run, with error set to IW_OK; false when error is the result. */
+bool transaction_goes_on(struct transaction *transaction, enum iw_error *error);
+
+#endif

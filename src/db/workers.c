@@ -1,0 +1,116 @@
+#include "db/workers.h"
+
+#include <string.h>
+
+/* Any bytes, cut at the column's length. */
+static struct db_value reason_value(const char *reason)
+{
+    enum { reason_bytes_max = 400 };
+    return reason == NULL ? db_null() : db_bytes(reason, strnlen(reason, reason_bytes_max));
+}
+
+enum iw_error workers_note(const struct store *store, const struct worker_row *row)
+{
+    const struct db_value values[] = {db_text(row->owner),
+                                      db_text(row->host),
+                                      db_integer(row->pid),
+                                      db_text(row->version),
+                                      db_integer(row->places),
+                                      db_integer(row->busy),
+                                      db_text(row->metrics),
+                                      db_integer(row->image_ready),
+                                      db_time(row->image_failing_ms),
+                                      reason_value(row->image_reason),
+                                      db_time(row->store_failed_ms),
+                                      reason_value(row->store_reason)};
+    return db_run(
+        store,
+        "INSERT INTO workers (owner, host, pid, version, places, busy, metrics, image_ready, "
+        "image_failing_at, image_reason, store_failed_at, store_reason, started_at, seen_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)) "
+        "ON DUPLICATE KEY UPDATE version = VALUES(version), places = VALUES(places), busy = VALUES(busy), "
+        "metrics = VALUES(metrics), image_ready = VALUES(image_ready), "
+        "image_failing_at = VALUES(image_failing_at), image_reason = VALUES(image_reason), "
+        "store_failed_at = VALUES(store_failed_at), store_reason = VALUES(store_reason), "
+        "seen_at = VALUES(seen_at)",
+        values, sizeof values / sizeof values[0], NULL);
+}
+
+enum iw_error workers_mail_note(const struct store *store, const char *owner, const char *reason)
+{
+    const struct db_value values[] = {reason_value(reason), db_text(owner)};
+    return reason == NULL
+               ? db_run(store, "UPDATE workers SET mail_sent_at = UTC_TIMESTAMP(3) WHERE owner = ?",
+                        values + 1, 1, NULL)
+               : db_run(
+                     store,
+                     "UPDATE workers SET mail_failed_at = UTC_TIMESTAMP(3), mail_reason = ? WHERE owner = ?",
+                     values, 2, NULL);
+}
+
+enum iw_error workers_forget(const struct store *store, const char *owner)
+{
+    const struct db_value values[] = {db_text(owner)};
+    return db_run(store,
+                  "DELETE FROM workers WHERE owner = ? OR seen_at < UTC_TIMESTAMP(3) - INTERVAL 1 HOUR",
+                  values, 1, NULL);
+}
+
+enum iw_error workers_list(const struct store *store, struct worker_row **list, unsigned *count)
+{
+    struct db_rows rows;
+    enum iw_error error = db_run(store,
+                                 "SELECT owner, host, pid, version, places, busy, metrics, started_at, "
+                                 "GREATEST(0, TIMESTAMPDIFF(SECOND, "
+                                 "seen_at, UTC_TIMESTAMP(3))), image_ready, image_failing_at, "
+                                 "image_reason, store_failed_at, store_reason, mail_sent_at, "
+                                 "mail_failed_at, mail_reason FROM workers ORDER BY host, pid",
+                                 NULL, 0, &rows);
+    if (error != IW_OK)
+        return error;
+    *list = arena_array(store->context->arena, rows.count + 1, sizeof **list);
+    *count = (unsigned)rows.count;
+    for (size_t row = 0; row < rows.count; row++)
+        (*list)[row] = (struct worker_row){.owner = db_text_of(db_at(&rows, row, 0)),
+                                           .host = db_text_of(db_at(&rows, row, 1)),
+                                           .pid = db_integer_of(db_at(&rows, row, 2)),
+                                           .version = db_text_of(db_at(&rows, row, 3)),
+                                           .places = db_integer_of(db_at(&rows, row, 4)),
+                                           .busy = db_integer_of(db_at(&rows, row, 5)),
+                                           .metrics = db_text_of(db_at(&rows, row, 6)),
+                                           .started_ms = db_integer_of(db_at(&rows, row, 7)),
+                                           .silent_s = db_integer_of(db_at(&rows, row, 8)),
+                                           .image_ready = db_integer_of(db_at(&rows, row, 9)),
+                                           .image_failing_ms = db_integer_of(db_at(&rows, row, 10)),
+                                           .image_reason = db_text_of(db_at(&rows, row, 11)),
+                                           .store_failed_ms = db_integer_of(db_at(&rows, row, 12)),
+                                           .store_reason = db_text_of(db_at(&rows, row, 13)),
+                                           .mail_sent_ms = db_integer_of(db_at(&rows, row, 14)),
+                                           .mail_failed_ms = db_integer_of(db_at(&rows, row, 15)),
+                                           .mail_reason = db_text_of(db_at(&rows, row, 16))};
+    return IW_OK;
+}
+
+enum iw_error workers_paused(const struct store *store, bool *is_paused)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        db_run(store, "SELECT COUNT(*) FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
+    if (error == IW_OK)
+        *is_paused = db_integer_of(db_at(&rows, 0, 0)) > 0;
+    return error;
+}
+
+enum iw_error workers_pause(const struct store *store, bool is_paused, bool *is_changed)
+{
+    struct db_rows rows;
+    enum iw_error error =
+        is_paused
+            ? db_run(store,
+                     "INSERT IGNORE INTO switches (name, set_at) VALUES ('queuePaused', UTC_TIMESTAMP(3))",
+                     NULL, 0, &rows)
+            : db_run(store, "DELETE FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
+    if (error == IW_OK)
+        *is_changed = rows.affected > 0;
+    return error;
+}
