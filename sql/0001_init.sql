@@ -95,7 +95,7 @@ CREATE TABLE files (
     target_key VARCHAR(1024) NULL,
     target_expires_at DATETIME(3) NULL,
     store_key VARCHAR(128) CHARACTER SET ascii NULL COMMENT 'of the uploaded or fetched bytes; NULL once deleted',
-    format ENUM('jpeg', 'png', 'webp') NULL,
+    format ENUM('jpeg', 'png', 'webp', 'heic', 'avif', 'tiff', 'gif', 'bmp') NULL,
     size_bytes BIGINT NULL,
     digest BINARY(32) NULL,
     error_code VARCHAR(40) CHARACTER SET ascii NULL,

@@ -46,7 +46,7 @@ void creation_files_read(struct request *request, const struct field_scope *body
                       json_kind_name(json));
             continue;
         }
-        file->name = field_file_name(&scope, "fileName");
+        file->name = field_file_name(&scope, "fileName", formats_taken(request->config, requested->type));
         file->source_url = targets_url(&scope, source->name, source->is_required, request->config);
         if (item != NULL)
             item(&scope, file);

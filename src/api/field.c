@@ -94,7 +94,7 @@ int64_t field_order_id(const struct field_scope *scope, const char *name)
 }
 
 /* The fault of a file name, or NULL. */
-static const char *file_name_fault(struct arena *arena, const char *name, size_t length)
+static const char *file_name_fault(struct arena *arena, const char *name, size_t length, unsigned formats)
 {
     const char *dot = strrchr(name, '.');
     if (length == 0 || length > file_name_bytes_max)
@@ -104,18 +104,20 @@ static const char *file_name_fault(struct arena *arena, const char *name, size_t
     if (strpbrk(name, "/\\") != NULL)
         return "has a slash or a backslash; send the name without folders";
     if (dot == NULL)
-        return "has no extension; it must end in .jpg, .jpeg, .png or .webp";
-    if (!format_is_picture(format_by_extension(dot)))
-        return arena_printf(arena, "ends in %.20s; it must end in .jpg, .jpeg, .png or .webp", dot);
+        return arena_printf(arena, "has no extension; it must end in %s", formats_extensions(arena, formats));
+    if (!format_is_in(format_by_extension(dot), formats))
+        return arena_printf(arena, "ends in %.20s; it must end in %s", dot,
+                            formats_extensions(arena, formats));
     return dot == name ? "has no name before the extension" : NULL;
 }
 
-const char *field_file_name(const struct field_scope *scope, const char *name)
+const char *field_file_name(const struct field_scope *scope, const char *name, unsigned formats)
 {
     const struct json *member = member_of(scope, name, true, JSON_KIND_STRING, "a string");
     if (member == NULL)
         return NULL;
-    const char *fault = file_name_fault(scope->context->arena, json_string_of(member), json_length(member));
+    const char *fault =
+        file_name_fault(scope->context->arena, json_string_of(member), json_length(member), formats);
     if (fault == NULL)
         return json_string_of(member);
     field_bad(scope, name, "%s", fault);

@@ -49,7 +49,7 @@ const struct json *field_array(const struct field_scope *scope, const char *name
  */
 int64_t field_order_id(const struct field_scope *scope, const char *name);
 
-/* A file name that the contract allows; NULL when absent or invalid. */
-const char *field_file_name(const struct field_scope *scope, const char *name);
+/* A file name with an extension of these formats (bits); NULL when absent or invalid. */
+const char *field_file_name(const struct field_scope *scope, const char *name, unsigned formats);
 
 #endif

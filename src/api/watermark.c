@@ -109,29 +109,30 @@ static bool inclusion_read(const struct field_scope *body, const struct field_sc
 }
 
 /* originalFile.fileName, in file or next to it; NULL when absent or invalid. */
-static const char *original_read(const struct field_scope *body, const struct field_scope *file)
+static const char *original_read(const struct field_scope *body, const struct field_scope *file,
+                                 unsigned formats)
 {
     struct field_scope in_body, in_file;
     bool is_in_body = field_object(body, "originalFile", false, &in_body);
     bool is_in_file = field_object(file, "originalFile", false, &in_file);
-    const char *name = is_in_body ? field_file_name(&in_body, "fileName") : NULL;
-    const char *other = is_in_file ? field_file_name(&in_file, "fileName") : NULL;
+    const char *name = is_in_body ? field_file_name(&in_body, "fileName", formats) : NULL;
+    const char *other = is_in_file ? field_file_name(&in_file, "fileName", formats) : NULL;
     if (name != NULL && other != NULL && strcmp(name, other) != 0)
         field_bad(&in_body, "fileName", "differs from file.originalFile.fileName; send one of them");
     return name != NULL ? name : other;
 }
 
 /* Reads file.fileName, includeOriginal and originalFile.fileName. */
-static void extract_read(const struct field_scope *body, struct order_request *requested)
+static void extract_read(const struct field_scope *body, unsigned formats, struct order_request *requested)
 {
     struct field_scope file;
     requested->files = arena_array(body->context->arena, 1, sizeof *requested->files);
     requested->file_count = 1;
     if (field_object(body, "file", true, &file))
-        requested->files[0].name = field_file_name(&file, "fileName");
+        requested->files[0].name = field_file_name(&file, "fileName", formats);
     unsigned details = body->context->detail_count;
     bool is_included = inclusion_read(body, &file);
-    requested->original_name = original_read(body, &file);
+    requested->original_name = original_read(body, &file, formats);
     bool is_clear = body->context->detail_count == details;
     const struct field_scope *parent = NULL; /* of originalFile */
     if (!json_is_absent(json_member(body->object, "originalFile")))
@@ -164,7 +165,7 @@ static enum iw_error extract(struct request *request)
         return error;
     struct field_scope body = {request->context, json, ""};
     creation_common_read(&body, &requested);
-    extract_read(&body, &requested);
+    extract_read(&body, formats_taken(request->config, requested.type), &requested);
     error = creation_make(request, &requested, &view);
     if (error != IW_OK)
         return error;

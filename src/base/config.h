@@ -152,6 +152,11 @@ struct config {
     int64_t image_memory_max_bytes;
     const char *image_weights_file;
     const char *image_watermark_key_file;
+    bool image_read_heic; /* this and the next: by extractions */
+    bool image_read_avif;
+    bool image_read_tiff;
+    bool image_read_gif;
+    bool image_read_bmp;
     /* [outgoing] */
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* CIDR blocks, separated by spaces, that are allowed in addition to

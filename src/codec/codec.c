@@ -8,15 +8,19 @@
 #include "codec/codec_keep.h"
 
 static const struct codec_driver *const drivers[FORMAT_COUNT] = {
-    [FORMAT_JPEG] = &codec_jpeg_driver,
-    [FORMAT_PNG] = &codec_png_driver,
-    [FORMAT_WEBP] = &codec_webp_driver,
+    [FORMAT_JPEG] = &codec_jpeg_driver, [FORMAT_PNG] = &codec_png_driver,
+    [FORMAT_WEBP] = &codec_webp_driver, [FORMAT_HEIC] = &codec_heif_driver,
+    [FORMAT_AVIF] = &codec_heif_driver, [FORMAT_TIFF] = &codec_tiff_driver,
+    [FORMAT_GIF] = &codec_gif_driver,   [FORMAT_BMP] = &codec_bmp_driver,
 };
 
 static enum iw_error driver_of(struct context *context, const void *data, size_t size,
-                               const struct codec_driver **driver)
+                               const struct codec_limits *limits, const struct codec_driver **driver)
 {
-    *driver = drivers[sniff_format(data, size)];
+    enum format format = sniff_format(data, size);
+    bool is_read = format_is_picture(format) ||
+                   (limits->engine.is_read_only && format_is_in(format, limits->formats_more));
+    *driver = is_read ? drivers[format] : NULL;
     return *driver == NULL
                ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
                : IW_OK;
@@ -27,7 +31,7 @@ enum iw_error codec_probe(struct context *context, const void *data, size_t size
 {
     const struct codec_driver *driver;
     memset(header, 0, sizeof *header);
-    enum iw_error error = driver_of(context, data, size, &driver);
+    enum iw_error error = driver_of(context, data, size, limits, &driver);
     return error != IW_OK ? error : driver->probe(context, data, size, limits, header);
 }
 
@@ -62,8 +66,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
 {
     const struct codec_driver *driver;
     memset(picture, 0, sizeof *picture);
-    enum iw_error error = driver_of(context, data, size, &driver);
-    if (error == IW_OK && driver != &codec_png_driver)
+    enum iw_error error = driver_of(context, data, size, limits, &driver);
+    if (error == IW_OK && (driver == &codec_jpeg_driver || driver == &codec_webp_driver))
         error = transfer_check(context, data, size);
     if (error == IW_OK)
         error = driver_decode(context, driver, data, size, limits, picture);
@@ -82,7 +86,7 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
                                 const struct codec_limits *limits, codec_rows_taker *taker, void *user)
 {
     const struct codec_driver *driver;
-    enum iw_error error = driver_of(context, data, size, &driver);
+    enum iw_error error = driver_of(context, data, size, limits, &driver);
     if (error == IW_OK && driver->decode_rows != NULL)
         return driver->decode_rows(context, data, size, limits, taker, user);
     struct codec_picture picture;

@@ -54,6 +54,7 @@ struct codec_limits {
     struct picture_engine
         engine;              /* of the caller, in addition to the picture; is_read_only: no encoding, and */
                              /* an animation's first frame is decoded */
+    unsigned formats_more;   /* with is_read_only: formats beside JPEG, PNG and WebP, as bits */
     bool is_partial_allowed; /* with is_read_only: missing pixels are no error; the picture */
                              /* ends after its last readable row */
 };
@@ -92,6 +93,12 @@ struct codec_bytes {
  * IW_OK ends the decoding with it.
  */
 typedef enum iw_error codec_rows_taker(void *user, uint32_t first_row_px, const struct image *strip);
+
+/*
+ * Load the decoders of HEIC and AVIF, which are plugins of libheif. A process calls it before it is sealed;
+ * otherwise the first such picture does it.
+ */
+void codec_heif_open(void);
 
 /* Read and check the header. IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,

@@ -99,6 +99,12 @@ extern const struct codec_driver codec_jpeg_driver;
 extern const struct codec_driver codec_png_driver;
 extern const struct codec_driver codec_webp_driver;
 
+/* Read only: without an encoder. */
+extern const struct codec_driver codec_heif_driver;
+extern const struct codec_driver codec_tiff_driver;
+extern const struct codec_driver codec_gif_driver;
+extern const struct codec_driver codec_bmp_driver;
+
 #define KEEP_TAG(a, b, c, d)                                                                                 \
     (((uint32_t)(a) << 24) | ((uint32_t)(b) << 16) | ((uint32_t)(c) << 8) | (uint32_t)(d))
 
@@ -204,7 +210,7 @@ void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const un
 
 /* ---- codec_meta.c: the meaning of the pieces ---- */
 
-/* The ICC profile, in the arena. NULL: none, or it is broken. */
+/* The ICC profile, in the arena. NULL: none, or it is broken; not of formats that are only read. */
 const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
 
 /* The EXIF orientation, 1..8; 1: unknown. */

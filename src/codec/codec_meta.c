@@ -88,6 +88,8 @@ const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *p
 {
     static const unsigned char *(*const readers[])(struct arena *, const struct codec_keep *, size_t *) = {
         [FORMAT_JPEG] = jpeg_icc, [FORMAT_PNG] = png_icc, [FORMAT_WEBP] = webp_icc};
+    if (!format_is_picture(picture->header.format))
+        return NULL;
     return readers[picture->header.format](arena, picture->keep, size);
 }
 
@@ -100,7 +102,7 @@ unsigned meta_orientation(const struct codec_picture *picture)
     static const struct {
         uint32_t tag;
         size_t prefix_bytes;
-    } places[] = {
+    } places[FORMAT_COUNT] = {
         [FORMAT_JPEG] = {keep_app0 + 1, exif_prefix_bytes},
         [FORMAT_PNG] = {KEEP_TAG('e', 'X', 'I', 'f'), 0},
         [FORMAT_WEBP] = {KEEP_TAG('E', 'X', 'I', 'F'), 0},

@@ -157,9 +157,17 @@ static enum iw_error requests_show(struct request *request)
 
 /* ---- the service ---- */
 
+static void formats_render(struct render *render, const char *name, unsigned formats)
+{
+    render_array_begin(render, name);
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (format_is_in((enum format)i, formats))
+            render_string(render, NULL, format_media_type((enum format)i));
+    render_array_end(render);
+}
+
 static enum iw_error service_show(struct request *request)
 {
-    static const enum format formats[] = {FORMAT_JPEG, FORMAT_PNG, FORMAT_WEBP};
     const struct config *config = request->config;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
@@ -173,10 +181,8 @@ static enum iw_error service_show(struct request *request)
     render_object_end(render);
     render_integer(render, "uploadUrlSeconds", config->store_upload_url_s);
     render_integer(render, "keepDays", config->orders_complete_s * 1000 / day_ms);
-    render_array_begin(render, "formats");
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        render_string(render, NULL, format_media_type(formats[i]));
-    render_array_end(render);
+    formats_render(render, "formats", formats_taken(config, ORDER_ANTI_AI));
+    formats_render(render, "extractFormats", formats_taken(config, ORDER_WATERMARK_EXTRACT));
     render_array_begin(render, "strengths");
     for (int i = 0; i < ORDER_STRENGTH_COUNT; i++)
         render_string(render, NULL, order_strength_name((enum order_strength)i));

@@ -75,8 +75,8 @@ static bool account_read(const struct ctl *ctl, int64_t *id)
     return false;
 }
 
-static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_partial_allowed,
-                                  struct codec_picture *picture)
+static enum iw_error picture_read(struct ctl *ctl, const char *path, const struct config *config,
+                                  bool is_partial_allowed, struct codec_picture *picture)
 {
     unsigned char *bytes;
     size_t size;
@@ -86,6 +86,7 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, bool is_par
     struct codec_limits read_only = limits;
     read_only.engine.is_read_only = true;
     read_only.is_partial_allowed = is_partial_allowed;
+    read_only.formats_more = formats_taken(config, ORDER_WATERMARK_EXTRACT);
     error = codec_decode(ctl->context, bytes, size, &read_only, picture);
     free(bytes);
     return error;
@@ -150,13 +151,13 @@ struct extraction {
 static enum iw_error pictures_read(struct ctl *ctl, struct extraction *work)
 {
     const char *original_path = ctl_option(ctl, "--original");
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], true, &work->suspect);
+    enum iw_error error = picture_read(ctl, ctl->arguments[0], &work->config, true, &work->suspect);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (error != IW_OK || original_path == NULL)
         return error;
     work->original_image = &work->original.image;
-    return picture_read(ctl, original_path, false, &work->original);
+    return picture_read(ctl, original_path, &work->config, false, &work->original);
 }
 
 /* Account 0 has the marks that were embedded without --account. --key-file is the key of another host. */
@@ -257,7 +258,10 @@ static enum ctl_exit extract_run(struct ctl *ctl)
     struct extraction work = {.store = NULL};
     unsigned found = 0;
     int64_t account_id;
-    if (!account_read(ctl, &account_id) || !key_read(ctl, work.key))
+    config_init(&work.config);
+    bool is_ready = account_read(ctl, &account_id) && key_read(ctl, work.key) &&
+                    (ctl_option(ctl, "--key-file") != NULL || ctl_config(ctl, &work.config));
+    if (!is_ready)
         return CTL_FAILED;
     /* The store's user may not read the files: they come first. */
     enum iw_error error = pictures_read(ctl, &work);

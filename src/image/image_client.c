@@ -12,6 +12,8 @@
 
 #include <imgward/fault.h>
 
+#include "model/format.h"
+
 enum { arguments_max = 24, number_bytes = 24, program_descriptor = image_weights + 1 };
 
 static const char weights_held[] = "/proc/self/fd/4";
@@ -29,6 +31,7 @@ struct image_client_options image_client_options_of(const struct config *config)
         .pixels_max = (uint64_t)config->image_pixels_max,
         .side_max_px = (uint32_t)config->image_side_max_px,
         .images_max = (unsigned)config->worker_images_per_process,
+        .formats_more = formats_taken(config, ORDER_WATERMARK_EXTRACT),
         .is_unsealed_allowed = config->worker_allow_unsealed,
     };
 }
@@ -94,6 +97,7 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
     plan_number(plan, "--pixels-max", options->pixels_max);
     plan_number(plan, "--side-max", options->side_max_px);
     plan_number(plan, "--images-max", options->images_max);
+    plan_number(plan, "--formats-more", options->formats_more);
     if (options->is_unsealed_allowed)
         plan->arguments[plan->argument_count++] = "--allow-unsealed";
 }

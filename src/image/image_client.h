@@ -36,6 +36,7 @@ struct image_client_options {
     uint64_t pixels_max;
     uint32_t side_max_px;
     unsigned images_max;
+    unsigned formats_more; /* that an extraction reads, as bits: formats_taken */
     bool is_unsealed_allowed;
 };
 

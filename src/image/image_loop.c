@@ -261,6 +261,7 @@ static enum iw_error kind_watermark_extract(struct image_work *work)
 {
     struct codec_picture picture;
     work->limits.is_partial_allowed = true;
+    work->limits.formats_more = work->config->formats_more;
     enum iw_error error = work_decode(work, &work->input, &picture);
     if (error != IW_OK)
         return error;

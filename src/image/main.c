@@ -35,6 +35,7 @@ struct image_options {
     uint64_t pixels_max;
     uint64_t side_max_px;
     uint64_t images_max;
+    uint64_t formats_more;
     bool is_unsealed_allowed;
 };
 
@@ -66,6 +67,7 @@ static const struct image_option {
     {"--pixels-max", OPTION_NUMBER, offsetof(struct image_options, pixels_max), 1, (uint64_t)1 << 32},
     {"--side-max", OPTION_NUMBER, offsetof(struct image_options, side_max_px), 1, 65535},
     {"--images-max", OPTION_NUMBER, offsetof(struct image_options, images_max), 1, 1000000},
+    {"--formats-more", OPTION_NUMBER, offsetof(struct image_options, formats_more), 0, UINT32_MAX},
     {"--allow-unsealed", OPTION_SWITCH, offsetof(struct image_options, is_unsealed_allowed), 0, 0},
 };
 
@@ -141,6 +143,9 @@ static enum iw_error config_prepare(struct context *context, const struct image_
     config->limits.memory_max_bytes = picture_allowed_bytes(options->memory_bytes);
     config->cpu_seconds = (unsigned)options->cpu_seconds;
     config->images_max = (unsigned)options->images_max;
+    config->formats_more = (unsigned)options->formats_more;
+    if (format_is_in(FORMAT_HEIC, config->formats_more) || format_is_in(FORMAT_AVIF, config->formats_more))
+        codec_heif_open();
     enum iw_error error = key_load(context, options->watermark_key_path, config);
     if (error == IW_OK && options->weights_path != NULL)
         error = protect_open(context, options->weights_path, options->weights_name, &config->protect);

@@ -81,6 +81,8 @@ static int rules_add(scmp_filter_ctx filter, int socket)
     /* seal_mute: from standard input to standard error only. */
     struct scmp_arg_cmp mute[] = {{0, SCMP_CMP_EQ, STDIN_FILENO, 0}, {1, SCMP_CMP_EQ, STDERR_FILENO, 0}};
     failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 2, mute);
+    /* dav1d counts the processors, and works without threads when that fails. */
+    failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sched_getaffinity), 0);
     return failed;
 }
 

@@ -17,7 +17,40 @@ static const struct {
     [FORMAT_PNG] = {"png", "PNG", "image/png", {".png", NULL}},
     [FORMAT_WEBP] = {"webp", "WEBP", "image/webp", {".webp", NULL}},
     [FORMAT_ZIP] = {"zip", "ZIP", "application/zip", {".zip", NULL}},
+    [FORMAT_HEIC] = {"heic", "HEIC", "image/heic", {".heic", ".heif"}},
+    [FORMAT_AVIF] = {"avif", "AVIF", "image/avif", {".avif", NULL}},
+    [FORMAT_TIFF] = {"tiff", "TIFF", "image/tiff", {".tif", ".tiff"}},
+    [FORMAT_GIF] = {"gif", "GIF", "image/gif", {".gif", NULL}},
+    [FORMAT_BMP] = {"bmp", "BMP", "image/bmp", {".bmp", NULL}},
 };
+
+unsigned formats_taken(const struct config *config, enum order_type type)
+{
+    const bool is_read[FORMAT_COUNT] = {[FORMAT_HEIC] = config->image_read_heic,
+                                        [FORMAT_AVIF] = config->image_read_avif,
+                                        [FORMAT_TIFF] = config->image_read_tiff,
+                                        [FORMAT_GIF] = config->image_read_gif,
+                                        [FORMAT_BMP] = config->image_read_bmp};
+    unsigned taken = 0;
+    for (unsigned i = 0; i < FORMAT_COUNT; i++)
+        if (format_is_picture((enum format)i) || (type == ORDER_WATERMARK_EXTRACT && is_read[i]))
+            taken |= 1U << i;
+    return taken;
+}
+
+const char *formats_extensions(struct arena *arena, unsigned taken)
+{
+    const char *list = "", *last = NULL;
+    for (unsigned i = 0; i < FORMAT_COUNT; i++)
+        for (unsigned j = 0; format_is_in((enum format)i, taken) && j < extensions_max; j++) {
+            if (formats[i].extensions[j] == NULL)
+                continue;
+            if (last != NULL)
+                list = arena_printf(arena, "%s%s%s", list, list[0] == '\0' ? "" : ", ", last);
+            last = formats[i].extensions[j];
+        }
+    return arena_printf(arena, "%s or %s", list, last);
+}
 
 const char *format_name(enum format format)
 {

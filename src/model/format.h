@@ -4,25 +4,49 @@
 
 #include <stdbool.h>
 
+#include <imgward/context.h>
+
+#include "base/config.h"
+#include "model/order.h"
+
 enum format {
     FORMAT_NONE, /* not one of the formats below */
     FORMAT_JPEG,
     FORMAT_PNG,
     FORMAT_WEBP,
-    FORMAT_ZIP, /* archives only: sniffing never returns it */
+    FORMAT_ZIP,  /* archives only: sniffing never returns it */
+    FORMAT_HEIC, /* this and the next: read for an extraction, never changed or written */
+    FORMAT_AVIF,
+    FORMAT_TIFF,
+    FORMAT_GIF,
+    FORMAT_BMP,
     FORMAT_COUNT
 };
 
-/* True for the formats that clients upload. */
+/* True for the formats that are changed and written. */
 static inline bool format_is_picture(enum format format)
 {
     return format == FORMAT_JPEG || format == FORMAT_PNG || format == FORMAT_WEBP;
 }
 
-/* The column value: "jpeg", "png", "webp", "zip"; "" for FORMAT_NONE.  Static text. */
+/*
+ * The formats that the files of an order may have, as bits 1 << format: JPEG, PNG and WebP. An extraction
+ * also reads those that the configuration allows.
+ */
+unsigned formats_taken(const struct config *config, enum order_type type);
+
+static inline bool format_is_in(enum format format, unsigned formats)
+{
+    return (formats >> format & 1) != 0;
+}
+
+/* The extensions of a set as a list: ".jpg, .jpeg, .png or .webp".  The arena's. */
+const char *formats_extensions(struct arena *arena, unsigned formats);
+
+/* The column value: "jpeg", "png", "webp", "zip", "heic"; "" for FORMAT_NONE.  Static text. */
 const char *format_name(enum format format);
 
-/* The contract's fileFormat: "JPG", "PNG", "WEBP", "ZIP".  Static text; NULL for FORMAT_NONE. */
+/* The contract's fileFormat: "JPG", "PNG", "WEBP", "HEIC", "ZIP".  Static text; NULL for FORMAT_NONE. */
 const char *format_word(enum format format);
 
 /* "image/jpeg" and so on; NULL for FORMAT_NONE.  Static text. */

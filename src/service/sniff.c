@@ -4,7 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* The WebP row ignores bytes 4..7, which are the file size. */
+/*
+ * The WebP row ignores bytes 4..7, which are the file size. The BMP row has the upper bytes of a header size.
+ */
 static const struct {
     enum format format;
     size_t size;
@@ -14,6 +16,15 @@ static const struct {
     {FORMAT_JPEG, 3, "\xff\xd8\xff", "\xff\xff\xff"},
     {FORMAT_PNG, 8, "\x89PNG\r\n\x1a\n", "\xff\xff\xff\xff\xff\xff\xff\xff"},
     {FORMAT_WEBP, 15, "RIFF\0\0\0\0WEBPVP8", "\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff\xff"},
+    {FORMAT_HEIC, 12, "\0\0\0\0ftyphei\0", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\0"},
+    {FORMAT_AVIF, 12, "\0\0\0\0ftypavif", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"},
+    {FORMAT_TIFF, 4, "II*\0", "\xff\xff\xff\xff"},
+    {FORMAT_TIFF, 4, "MM\0*", "\xff\xff\xff\xff"},
+    {FORMAT_TIFF, 4, "II+\0", "\xff\xff\xff\xff"},
+    {FORMAT_TIFF, 4, "MM\0+", "\xff\xff\xff\xff"},
+    {FORMAT_GIF, 6, "GIF87a", "\xff\xff\xff\xff\xff\xff"},
+    {FORMAT_GIF, 6, "GIF89a", "\xff\xff\xff\xff\xff\xff"},
+    {FORMAT_BMP, 18, "BM\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff"},
 };
 
 static int sniff_matches(const unsigned char *data, const char *bytes, const char *mask, size_t size)
@@ -24,13 +35,29 @@ static int sniff_matches(const unsigned char *data, const char *bytes, const cha
     return 1;
 }
 
+/* A HEIF file of the general brand mif1: the list of brands says which codec. Canon's raw photo is a TIFF. */
+static enum format sniff_family(const unsigned char *data, size_t n)
+{
+    enum { brand_bytes = 4, brands_at = 16 };
+    if (n < brands_at || memcmp(data + 4, "ftypmif1", 8) != 0)
+        return FORMAT_NONE;
+    size_t size = (size_t)data[2] << 8 | data[3];
+    for (size_t at = brands_at; at + brand_bytes <= n && at + brand_bytes <= size; at += brand_bytes)
+        if (memcmp(data + at, "avif", brand_bytes) == 0)
+            return FORMAT_AVIF;
+    return FORMAT_HEIC;
+}
+
 enum format sniff_format(const void *first_bytes, size_t n)
 {
+    static const size_t canon_at = 8;
+    if (n >= canon_at + 4 && memcmp((const char *)first_bytes + canon_at, "CR\2\0", 4) == 0)
+        return FORMAT_NONE;
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++)
         if (n >= signatures[i].size &&
             sniff_matches(first_bytes, signatures[i].bytes, signatures[i].mask, signatures[i].size))
             return signatures[i].format;
-    return FORMAT_NONE;
+    return sniff_family(first_bytes, n);
 }
 
 /* ---- unsupported formats ---- */
@@ -49,8 +76,7 @@ static const struct {
     const char *bytes;
     const char *advice;
 } others[] = {
-    {4, 8, "ftypheic", "This is a HEIC file (iPhone photo). " EXPORT_AS_JPEG},
-    {4, 8, "ftypheix", "This is a HEIC file (iPhone photo). " EXPORT_AS_JPEG},
+    {4, 7, "ftyphei", "This is a HEIC file (iPhone photo). " EXPORT_AS_JPEG},
     {4, 7, "ftyphev", "This is a HEIC image sequence. " EXPORT_AS_JPEG},
     {4, 8, "ftypavif", "This is an AVIF file. " EXPORT_AS_JPEG},
     {4, 8, "ftypavis", "This is an animated AVIF file. Save each frame that you need as JPEG or PNG."},
@@ -157,7 +183,7 @@ static const char *const behind[FORMAT_COUNT] = {
 static enum format format_behind(const unsigned char *data, size_t n)
 {
     enum format format = FORMAT_NONE;
-    for (size_t at = 1; at < n && at < sniff_bytes && format == FORMAT_NONE; at++)
+    for (size_t at = 1; at < n && at < sniff_bytes && !format_is_picture(format); at++)
         format = sniff_format(data + at, n - at);
     return format;
 }
@@ -172,7 +198,7 @@ const char *sniff_advice(const void *first_bytes, size_t n)
             memcmp(data + others[i].offset, others[i].bytes, others[i].size) == 0)
             return others[i].advice;
     enum format format = format_behind(data, n);
-    if (format != FORMAT_NONE)
+    if (format_is_picture(format))
         return behind[format];
     for (size_t i = 0; is_markup(data, n) && i < sizeof texts / sizeof texts[0]; i++)
         if (holds_word(data, n, texts[i].word))

@@ -19,8 +19,8 @@ enum { sniff_bytes = 256 };
 enum format sniff_format(const void *first_bytes, size_t n);
 
 /*
- * A sentence for the client about a FORMAT_NONE file: its format, when it is a known one, and
- * how to convert it. A constant.
+ * A sentence for the client about a file that is not JPEG, PNG or WebP: its format, when it is a known one,
+ * and how to convert it. A constant.
  */
 const char *sniff_advice(const void *first_bytes, size_t n);
 

@@ -69,6 +69,8 @@ static enum iw_error first_look(struct upload_sink *sink, struct context *contex
     enum format format = sniff_format(sink->first, sink->first_count);
     if (format == FORMAT_NONE)
         return sink->first_count == sizeof sink->first ? no_picture(sink, context) : IW_OK;
+    if (!format_is_in(format, sink->limits.formats))
+        return no_picture(sink, context);
     sink->cutoff.format = sink->header.form.format = format;
     enum iw_error error = look(sink, context, sink->first, sink->first_count);
     return error == IW_OK ? look(sink, context, (const unsigned char *)bytes + count, size - count) : error;

@@ -26,6 +26,7 @@ struct upload_sink_facts {
 
 struct upload_limits {
     int64_t max_bytes;
+    unsigned formats;           /* that are taken: formats_taken */
     bool with_md5;              /* also compute MD5, for Content-MD5 */
     enum order_type type;       /* whose work needs memory */
     int64_t image_memory_bytes; /* of an image process; 0: no limit */
@@ -41,7 +42,7 @@ enum iw_error upload_sink_begin(struct storage *storage, struct context *context
 
 /*
  * Adds bytes. PAYLOAD_TOO_LARGE over the limit, UNSUPPORTED_MEDIA_TYPE when the first bytes
- * are not JPEG, PNG or WebP, IMAGE_TOO_LARGE when the header says so, or errors of storage_put_add. After an
+ * are of none of the formats, IMAGE_TOO_LARGE when the header says so, or errors of storage_put_add. After an
  * error call only upload_sink_abandon.
  */
 enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context, const void *bytes,

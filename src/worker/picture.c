@@ -284,7 +284,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     task->result_key = key;
     if (fault_fails(FAULT_RESULT_STORED, ""))
         return context_fail(&task->context, IW_IO_FAILED, NULL);
-    if (outcome->result.format == FORMAT_NONE)
+    if (!format_is_picture(outcome->result.format))
         return context_fail(&task->context, IW_IO_FAILED, "The image process produced an invalid file.");
     outcome->result.store_key = storage_key_text(task->arena, &key);
     return IW_OK;

@@ -226,6 +226,7 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                               .number = task->job.position,
                                               .version = storage_version_new()};
     const struct upload_limits limits = {.max_bytes = config->store_upload_max_bytes,
+                                         .formats = formats_taken(config, task->job.order_type),
                                          .type = task->job.order_type,
                                          .image_memory_bytes = config->image_memory_max_bytes};
     enum iw_error error = upload_sink_begin(worker->storage, &task->context, &task->transfer.key, &limits,

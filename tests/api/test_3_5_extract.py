@@ -229,10 +229,3 @@ def test_of_an_animation_the_first_frame_is_read(client, marked, form):
     first = pictures.decode(marked)
     order = extract(client, pictures.encode(first, form, save_all=True, append_images=[first.rotate(180)], duration=100))
     assert (order["status"], order["watermarkText"]) == ("detected", TEXT)
-
-
-def test_a_gif_is_refused_at_upload(client, nobody, marked):
-    import uuid
-    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "s.png"}})
-    answer = nobody.upload(created.data["file"]["uploadUrl"], pictures.encode(pictures.decode(marked).convert("P"), "GIF"))
-    assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")

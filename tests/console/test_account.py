@@ -274,7 +274,9 @@ def test_the_limits_of_the_service(stack, owner):
     data = owner.get("/service").data
     assert data == {"maxFileBytes": 52428800, "maxFiles": 100, "maxPixels": 100000000,
                     "minSidePixels": {"antiAi": 64, "watermarkEmbed": 256, "watermarkExtract": 0}, "uploadUrlSeconds": 3600, "keepDays": 7,
-                    "formats": ["image/jpeg", "image/png", "image/webp"], "strengths": ["low", "standard", "high"],
+                    "formats": ["image/jpeg", "image/png", "image/webp"],
+                    "extractFormats": ["image/" + word for word in ("jpeg", "png", "webp", "heic", "avif", "tiff", "gif", "bmp")],
+                    "strengths": ["low", "standard", "high"],
                     "apiBaseUrl": stack.url + "/api/v2/orders"}
 
 

@@ -12,4 +12,7 @@
 /* Bytes of another format are ignored: each target tests its codec only. */
 void harness_picture(enum format format, const unsigned char *data, size_t size);
 
+/* Bytes of JPEG, PNG and WebP are ignored. */
+void harness_reading(const unsigned char *data, size_t size);
+
 #endif

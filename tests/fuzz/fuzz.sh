@@ -37,7 +37,7 @@ sources_of() {
     fuzz_png) echo "$here/codec_harness.c $here/png_mutator.c" ;;
     # The extractor is slow, so its engine is optimised and has no coverage callback at comparisons.
     fuzz_watermark) echo "$root"/src/engine/*.c "$root"/src/engine/watermark/*.c -O3 -fno-math-errno -fno-sanitize-coverage=trace-cmp -fno-sanitize=undefined ;;
-    fuzz_jpeg | fuzz_webp) echo "$here/codec_harness.c" ;;
+    fuzz_jpeg | fuzz_webp | fuzz_reading) echo "$here/codec_harness.c" ;;
     esac
 }
 

@@ -23,7 +23,7 @@ ACCOUNT = WORK / "account.json"
 # Timeout of one input in seconds, where 30 are too few: the instrumented extractor is slow.
 TIMEOUT_S = {"fuzz_watermark": 600}
 # Maximum bytes of an input, where the default of 4096 does not fit.
-LENGTH_MAX = {"fuzz_body": 16384, "fuzz_jpeg": 8192, "fuzz_png": 8192, "fuzz_webp": 8192, "fuzz_xmp": 4096}
+LENGTH_MAX = {"fuzz_body": 16384, "fuzz_jpeg": 8192, "fuzz_png": 8192, "fuzz_reading": 32768, "fuzz_webp": 8192, "fuzz_xmp": 4096}
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 

@@ -13,6 +13,6 @@
 typedef int fuzz_target(const unsigned char *data, size_t size);
 
 fuzz_target fuzz_body, fuzz_config, fuzz_exif, fuzz_fastcgi, fuzz_filekey, fuzz_jpeg, fuzz_json, fuzz_name,
-    fuzz_path, fuzz_png, fuzz_presign, fuzz_query, fuzz_watermark, fuzz_webp, fuzz_xmp;
+    fuzz_path, fuzz_png, fuzz_presign, fuzz_query, fuzz_reading, fuzz_watermark, fuzz_webp, fuzz_xmp;
 
 #endif

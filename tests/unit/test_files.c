@@ -723,7 +723,8 @@ static void test_intake_takes_pictures_alone(void)
     test_begin();
     struct storage *storage = store_of();
     size_t size = sizeof png_start - 1;
-    const struct upload_limits limits = {.max_bytes = (int64_t)size, .with_md5 = true};
+    const struct upload_limits limits = {
+        .max_bytes = (int64_t)size, .formats = 1U << FORMAT_PNG, .with_md5 = true};
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, &limits, &sink), IW_OK);
     for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
@@ -743,7 +744,7 @@ static enum iw_error upload_sink_all(struct storage *storage, const void *bytes,
 {
     struct upload_sink *sink;
     struct upload_sink_facts facts;
-    const struct upload_limits limits = {.max_bytes = max_bytes};
+    const struct upload_limits limits = {.max_bytes = max_bytes, .formats = 1U << FORMAT_PNG};
     context_fresh();
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, &limits, &sink), IW_OK);
     enum iw_error error = upload_sink_add(sink, &context, bytes, size);
@@ -758,6 +759,7 @@ static void test_intake_refuses(void)
     test_begin();
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(upload_sink_all(storage, "GIF89a and so on and on", 23, 100), IW_UNSUPPORTED_MEDIA_TYPE);
+    CU_ASSERT_STRING_EQUAL(context.sentence, "This is a GIF file. Export it as PNG and upload it again.");
     CU_ASSERT_EQUAL(upload_sink_all(storage, "", 0, 100), IW_UNSUPPORTED_MEDIA_TYPE);
     CU_ASSERT_EQUAL(upload_sink_all(storage, "\xff\xd8", 2, 100), IW_UNSUPPORTED_MEDIA_TYPE);
     CU_ASSERT_EQUAL(upload_sink_all(storage, png_start, sizeof png_start - 1, 20), IW_PAYLOAD_TOO_LARGE);

@@ -66,6 +66,7 @@ CORPUS(path)
 CORPUS(png)
 CORPUS(presign)
 CORPUS(query)
+CORPUS(reading)
 CORPUS(watermark)
 CORPUS(webp)
 CORPUS(xmp)
@@ -85,6 +86,7 @@ int main(void)
         {"PNG", test_png},
         {"presigned URLs", test_presign},
         {"query strings", test_query},
+        {"formats that are only read", test_reading},
         {"the watermark extractor", test_watermark},
         {"WebP", test_webp},
         {"XMP", test_xmp},

@@ -1,4 +1,5 @@
 /* The seal, and the image process by its protocol. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -245,6 +246,7 @@ static void call_any(void)
 static void test_seal_allows_no_other_call(void)
 {
     static const long allowed[] = {
+        SYS_sched_getaffinity, /* answered with an error */
         SYS_read,
         SYS_write,
         SYS_readv,
@@ -543,6 +545,34 @@ static const char *weights_path(void)
     const char *sources = getenv("srcdir");
     snprintf(path, sizeof path, "%s/data/protect.weights", sources != NULL ? sources : "..");
     return path;
+}
+
+/* Each file of the fuzz target's corpus, good or damaged, gets an answer: no decoder makes a forbidden call.
+ */
+static void test_reading(void)
+{
+    struct image_client_options options = options_usual();
+    char path[512];
+    unsigned known = 0, good = 0;
+    options.formats_more = ~0U;
+    struct image_client client = start(&options);
+    DIR *inputs = opendir("fuzz-corpus/fuzz_reading");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(inputs);
+    for (const struct dirent *entry; (entry = readdir(inputs)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "fuzz-corpus/fuzz_reading/%s", entry->d_name);
+        const int files[] = {open(path, O_RDONLY | O_CLOEXEC), -1, -1, -1, -1};
+        const struct image_request request = request_of(IMAGE_WATERMARK_EXTRACT, 0);
+        struct image_answer answer = ask(&client, &request, files);
+        CU_ASSERT(answer.error != IW_OK);
+        known += answer.error != IW_SERVER_INTERNAL_ERROR;
+        good += answer.error == IW_WATERMARK_NOT_FOUND && answer.format > FORMAT_ZIP;
+        close(files[IMAGE_INPUT]);
+    }
+    closedir(inputs);
+    CU_ASSERT(known >= 50 && good >= 40);
+    CU_ASSERT(end(&client) == 0);
 }
 
 static void test_anti_ai(void)
@@ -1090,6 +1120,7 @@ int main(void)
         {"a sealed process says nothing to the log", test_seal_mutes},
         {"memory, CPU time and file size are bounded", test_seal_bounds},
         {"embed and extract", test_embed_and_extract},
+        {"formats that are only read", test_reading},
         {"anti-AI protection", test_anti_ai},
         {"probe and refusals", test_probe_and_refusals},
         {"a process serves its share", test_serves_its_share},

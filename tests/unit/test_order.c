@@ -90,13 +90,26 @@ static void test_formats_have_a_name_everywhere(void)
         CU_ASSERT_EQUAL(format_by_name(format_name(format)), format);
         CU_ASSERT_EQUAL(format_by_extension(format_extension(format)), format);
         CU_ASSERT(format_word(format) != NULL && format_media_type(format) != NULL);
-        CU_ASSERT_EQUAL(format_is_picture(format), format != FORMAT_ZIP);
+        CU_ASSERT_EQUAL(format_is_picture(format), format < FORMAT_ZIP);
     }
     CU_ASSERT_EQUAL(format_by_extension(".JPEG"), FORMAT_JPEG);
-    CU_ASSERT_EQUAL(format_by_extension(".gif"), FORMAT_NONE);
+    CU_ASSERT_EQUAL(format_by_extension(".HEIF"), FORMAT_HEIC);
+    CU_ASSERT_EQUAL(format_by_extension(".jxl"), FORMAT_NONE);
     CU_ASSERT_EQUAL(format_by_name(""), FORMAT_NONE);
     CU_ASSERT_EQUAL(format_by_name(NULL), FORMAT_NONE);
     CU_ASSERT(!format_is_picture(FORMAT_NONE));
+}
+
+static void test_formats_of_an_extraction(void)
+{
+    struct config config = {.image_read_tiff = true, .image_read_bmp = true};
+    struct arena *arena = arena_new(0);
+    CU_ASSERT_STRING_EQUAL(formats_extensions(arena, formats_taken(&config, ORDER_WATERMARK_EMBED)),
+                           ".jpg, .jpeg, .png or .webp");
+    CU_ASSERT_STRING_EQUAL(formats_extensions(arena, formats_taken(&config, ORDER_WATERMARK_EXTRACT)),
+                           ".jpg, .jpeg, .png, .webp, .tif, .tiff or .bmp");
+    CU_ASSERT(!format_is_in(FORMAT_NONE, formats_taken(&config, ORDER_WATERMARK_EXTRACT)));
+    arena_free(arena);
 }
 
 int main(void)
@@ -107,6 +120,7 @@ int main(void)
         {"names read back", test_names_read_back},
         {"words of files and accounts read back", test_words_of_files_and_accounts_read_back},
         {"formats have a name everywhere", test_formats_have_a_name_everywhere},
+        {"formats of an extraction", test_formats_of_an_extraction},
         {"no walk of events breaks the rules", test_no_walk_of_events_breaks_the_rules},
         CU_TEST_INFO_NULL,
     };

@@ -5,7 +5,7 @@ const NAMES = /\.(jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pd
 const SYSTEM = /^(\.|thumbs\.db$|desktop\.ini$)/i;
 // Pictures that the service does not take, by bytes at a place, as in src/service/sniff.c. The first row that fits counts.
 const OTHERS = [
-  [4, "ftypheic", "heic"], [4, "ftypheix", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heif"], [4, "ftyphe", "heif"], [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"],
+  [4, "ftyphei", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heic"], [4, "ftyphe", "heif"], [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"],
   [8, "CR\u0002", "raw"], [0, "II*\0", "tiff"], [0, "MM\0*", "tiff"], [0, "IIRO", "raw"], [0, "IIU\0", "raw"], [0, "FUJIFILM", "raw"],
   [0, "\u00ff\n", "jxl"], [4, "JXL ", "jxl"], [4, "jP  ", "jp2"], [0, "8BPS", "psd"], [0, "%PDF", "pdf"], [0, "BM", "bmp"],
 ];

@@ -1,21 +1,22 @@
 // Read a watermark: a suspect picture, and the original where there is one.
 import { html, useEffect, useState } from "../lib/view.js";
+import { service } from "../lib/api.js";
 import { t, bytes, day, number } from "../lib/text.js";
 import { Button, Failure, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview } from "../lib/pictures.js";
-import { pictureProblem, pictureRead } from "../lib/check.js";
+import { LIMITS, pictureProblem, pictureRead } from "../lib/check.js";
 import { Upload, current, isEnded, orderGet, originalOf } from "../lib/upload.js";
 import { Progress } from "../lib/progress.js";
 
-function Slot({ title, hint, picture, onPicture }) {
+function Slot({ title, hint, picture, limits, onPicture }) {
   const add = async ([file]) => { if (file) onPicture(await pictureRead(file)); };
-  const problem = picture && pictureProblem(picture, "watermarkExtract");
+  const problem = picture && pictureProblem(picture, "watermarkExtract", limits);
   return html`<div class="slot"><h2>${title}</h2>
     ${picture ? html`<div class="one"><${Preview} file=${picture.file} box=${320} /><div><span class="name">${picture.file.name}</span>
         <span class="muted small">${bytes(picture.file.size)}</span>${problem && html`<p class="bad small">${problem}</p>`}
         <p><${Button} kind="plain small" onClick=${() => onPicture(null)}>${t("read.other")}<//></p></div></div>`
-      : html`<${Drop} many=${false} title=${t("read.drop")} hint=${hint} onFiles=${add} />`}</div>`;
+      : html`<${Drop} many=${false} isReading title=${t("read.drop")} hint=${hint} onFiles=${add} />`}</div>`;
 }
 
 export function Read() {
@@ -24,6 +25,8 @@ export function Read() {
   const [error, setError] = useState(null);
   const [order, setOrder] = useState(null);
   const [upload, setUpload] = useState(null);
+  const [limits, setLimits] = useState(LIMITS);
+  useEffect(() => { service().then((found) => setLimits({ ...LIMITS, ...found }), () => {}); }, []);
   const start = () => {
     setError(null);
     const made = new Upload("watermarkExtract", {}, [suspect, original].filter(Boolean));
@@ -38,12 +41,12 @@ export function Read() {
   }, [state]);
   usePoll(async () => setOrder(await orderGet(order.orderId)), order !== null && !isEnded(order.status), 700);
   const again = () => { setSuspect(null); setOriginal(null); setOrder(null); setError(null); setUpload(null); };
-  const isBad = suspect && (pictureProblem(suspect, "watermarkExtract") || (original && pictureProblem(original, "watermarkExtract")));
+  const isBad = suspect && (pictureProblem(suspect, "watermarkExtract", limits) || (original && pictureProblem(original, "watermarkExtract", limits)));
   const isSending = upload?.orderId && ["uploading", "failed", "refused", "starting"].includes(state);
   return html`<${Head} title=${t("read.title")} lead=${t("read.lead")} />
     ${order ? html`<${Result} order=${order} original=${original} onAgain=${again} />` : html`<article class="card">
-      <div class="split"><${Slot} title=${t("read.suspect")} hint=${t("read.suspectHint")} picture=${suspect} onPicture=${setSuspect} />
-        <${Slot} title=${t("read.original")} hint=${t("read.originalHint")} picture=${original} onPicture=${setOriginal} /></div>
+      <div class="split"><${Slot} title=${t("read.suspect")} hint=${t("read.suspectHint")} picture=${suspect} limits=${limits} onPicture=${setSuspect} />
+        <${Slot} title=${t("read.original")} hint=${t("read.originalHint")} picture=${original} limits=${limits} onPicture=${setOriginal} /></div>
       ${error && !isSending && html`<${Failure} error=${error} />`}
       ${isSending ? html`<${Progress} upload=${upload} onCancelled=${again} />`
         : html`<${Button} kind="primary large" disabled=${!suspect || Boolean(isBad)} onClick=${start}>${t("read.action")}<//>`}</article>`}`;

@@ -85,7 +85,7 @@ export default {
   "protection.strong": "Protection: strong ({share} %)", "protection.medium": "Protection: medium ({share} %)", "protection.weak": "Protection: weak ({share} %)",
   "protection.text": "The number is the part of the ordered change that the file keeps. Compression removes the rest, or the picture cannot hide it.",
   // Read
-  "read.title": "Read a watermark", "read.lead": "Did a picture of yours appear somewhere? Find out which copy it is.", "read.suspect": "The picture that you found", "read.suspectHint": "A screenshot, a cropped or a smaller picture is fine.",
+  "read.title": "Read a watermark", "read.lead": "Did a picture of yours appear somewhere? Find out which copy it is.", "read.suspect": "The picture that you found", "read.suspectHint": "A screenshot, a cropped or a smaller picture is fine, also as HEIC, AVIF, TIFF, GIF or BMP.",
   "read.original": "Your original (optional)", "read.originalHint": "With the unmarked original even damaged marks can be read.", "read.drop": "Drop a picture here", "read.other": "Choose another", "read.action": "Read the watermark", "read.running": "Looking for a watermark",
   "read.found": "This picture has the watermark", "read.nothing": "No watermark was found", "read.help": "This may help:", "read.help.original": "Add your unmarked original: then weaker marks can be read.", "read.help.larger": "Use the largest version of the picture that you can find.",
   "read.help.untouched": "Use the file itself instead of a photo of the screen.", "read.help.account": "Only marks of your own account can be read.", "read.failed": "The picture could not be read", "read.again": "Read another picture", "read.order": "Show this reading",

@@ -85,7 +85,7 @@ export default {
   "protection.strong": "보호: 강함({share}%)", "protection.medium": "보호: 중간({share}%)", "protection.weak": "보호: 약함({share}%)",
   "protection.text": "숫자는 주문한 변화 가운데 파일에 남은 비율입니다. 나머지는 압축으로 사라지거나 그림에 숨길 수 없습니다.",
   // Read
-  "read.title": "워터마크 읽기", "read.lead": "내 그림이 어딘가에 올라왔나요? 어느 사본인지 알아보세요.", "read.suspect": "발견한 그림", "read.suspectHint": "화면 캡처, 잘라 낸 그림, 작아진 그림도 괜찮습니다.",
+  "read.title": "워터마크 읽기", "read.lead": "내 그림이 어딘가에 올라왔나요? 어느 사본인지 알아보세요.", "read.suspect": "발견한 그림", "read.suspectHint": "화면 캡처, 잘라 낸 그림, 작아진 그림도 괜찮습니다. HEIC, AVIF, TIFF, GIF, BMP 파일도 됩니다.",
   "read.original": "내 원본(선택)", "read.originalHint": "워터마크가 없는 원본이 있으면 손상된 표시도 읽을 수 있습니다.", "read.drop": "그림을 여기에 놓으세요", "read.other": "다른 그림 선택", "read.action": "워터마크 읽기", "read.running": "워터마크를 찾고 있습니다",
   "read.found": "이 그림의 워터마크", "read.nothing": "워터마크를 찾지 못했습니다", "read.help": "다음 방법이 도움이 될 수 있습니다.", "read.help.original": "워터마크가 없는 원본을 추가하면 더 약한 표시도 읽을 수 있습니다.", "read.help.larger": "찾을 수 있는 가장 큰 그림을 사용하세요.",
   "read.help.untouched": "화면을 찍은 사진 대신 파일 자체를 사용하세요.", "read.help.account": "내 계정의 표시만 읽을 수 있습니다.", "read.failed": "그림을 읽지 못했습니다", "read.again": "다른 그림 읽기", "read.order": "이 읽기 보기",

@@ -118,6 +118,7 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
     struct upload_sink *sink;
     struct context *context = domain->context;
     const struct upload_limits limits = {.max_bytes = grant->max_bytes,
+                                         .formats = formats_taken(domain->config, place->order_type),
                                          .with_md5 = source->md5 != NULL,
                                          .type = place->order_type,
                                          .image_memory_bytes = domain->config->image_memory_max_bytes};
@@ -136,6 +137,8 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
     upload_sink_abandon(sink);
     if (error == IW_IMAGE_TOO_LARGE)
         return picture_refuse(domain, grant, IW_PAYLOAD_TOO_LARGE, "");
+    if (error == IW_UNSUPPORTED_MEDIA_TYPE)
+        return picture_refuse(domain, grant, error, "");
     return error == IW_IMAGE_CORRUPT
                ? picture_refuse(domain, grant, IW_VALIDATION_FAILED, " Upload it again.")
                : error;

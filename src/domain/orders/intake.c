@@ -31,7 +31,7 @@ static void object_judge(struct domain *domain, const struct storage_object *obj
         file->refusal = IW_IMAGE_TOO_LARGE;
         file->sentence = arena_printf(arena, "The file has %lld bytes; at most %lld are allowed.",
                                       (long long)object->size_bytes, (long long)most);
-    } else if (file->format == FORMAT_NONE) {
+    } else if (!format_is_in(file->format, formats_taken(domain->config, type))) {
         file->refusal = IW_IMAGE_FORMAT_UNSUPPORTED;
         file->sentence = sniff_advice(object->first, object->first_count);
     } else
