@@ -80,13 +80,13 @@ rule_sql_in_db() {
 rule_driver_headers() {
     included_outside 'openssl/.*' 'src/base/crypto\.[ch]'
     included_outside '(mariadb/)?(mysql|errmsg|mysqld_error).*' 'src/db/db(_hosts)?\.c'
-    included_outside 'hiredis/.*' 'src/service/redis\.[ch]'
-    included_outside 'curl/.*' 'src/service/(fetch|netguard|s3|smtp)\.[ch]'
+    included_outside 'hiredis/.*' 'src/service/redis/redis\.[ch]'
+    included_outside 'curl/.*' 'src/service/net/(fetch|netguard|s3|smtp)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
-    included_outside 'utf8proc\.h' 'src/(service/(name|typed)|search/search)\.c'
-    included_outside 'zlib\.h' 'src/(service/zip|codec/codec[a-z_]*)\.[ch]'
-    included_outside 'sodium\.h' 'src/service/password\.c'
-    included_outside 'liboath/.*' 'src/service/totp\.c'
+    included_outside 'utf8proc\.h' 'src/(service/(files/name|secret/typed)|search/search)\.c'
+    included_outside 'zlib\.h' 'src/(service/files/zip|codec/codec[a-z_]*)\.[ch]'
+    included_outside 'sodium\.h' 'src/service/secret/password\.c'
+    included_outside 'liboath/.*' 'src/service/secret/totp\.c'
     included_outside 'ini\.h' 'src/base/config\.c'
     included_outside '(fcgi.*|fcgiapp)\.h' 'src/http/[a-z_]+\.[ch]'
     included_outside 'seccomp\.h' 'src/image/seal\.[ch]'
@@ -165,8 +165,8 @@ search: search base
 service: service model base
 db: db search model base
 engine: engine
-codec: codec engine service model base
-image: image codec engine service model base
+codec: codec engine model base
+image: image codec engine model base
 domain: domain db search service model base
 http: http domain db service model base
 api: api http domain service model base
@@ -217,6 +217,7 @@ rule_layers() {
 # The folders of a room, from the lowest one; "." is the room's own files.
 floors="
 domain: . people accounts webhooks orders files
+service: secret redis net files
 "
 
 # Includes and calls within a room, as lines "FROM TO".

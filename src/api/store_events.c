@@ -1,7 +1,7 @@
 /*
  * POST /store-events: notifications of an object store about new objects, in the format of S3 and
  * Ceph's HTTP push.  They only make the start of an order faster: a lost one delays it until the
- * worker's next look (domain/upload_check.h).
+ * worker's next look (domain/files/upload_check.h).
  */
 #include "api/tables.h"
 

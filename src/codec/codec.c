@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/sniff.h"
+#include "model/sniff.h"
 #include "codec/codec_keep.h"
 
 static const struct codec_driver *const drivers[FORMAT_COUNT] = {

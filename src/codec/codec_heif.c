@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/sniff.h"
+#include "model/sniff.h"
 #include "codec/codec_keep.h"
 
 /* Peaks of libheif 1.15 with its decoders at 24 megapixels, with the pixels: of 8 bits 9 to 14.2, of 10

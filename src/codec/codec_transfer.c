@@ -1,6 +1,6 @@
 /*
  * Traces of a transfer as text in the compressed bytes of a JPEG or WebP. The signature of a PNG
- * shows this damage (PNG specification, 5.2; src/service/sniff.c). Here statistics show it:
+ * shows this damage (PNG specification, 5.2; src/model/sniff.c). Here statistics show it:
  * compressed bytes are almost random.
  */
 #include <string.h>

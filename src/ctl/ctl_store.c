@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 bool ctl_is_socket_user(const struct config *config)
 {

@@ -4,7 +4,7 @@
 
 #include "ctl/ctl.h"
 #include "db/db.h"
-#include "service/redis.h"
+#include "service/redis/redis.h"
 
 /*
  * Reads the configuration and the password file, and creates a database handle, which connects

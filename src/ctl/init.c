@@ -29,10 +29,10 @@
 #include "domain/accounts/key.h"
 #include "domain/keyring.h"
 #include "domain/people/user.h"
-#include "service/presign.h"
-#include "service/redis.h"
-#include "service/secret_box.h"
-#include "service/storage.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
+#include "service/redis/redis.h"
+#include "service/secret/secret_box.h"
 
 enum { watermark_key_bytes = 32, password_bytes = 24 };
 

@@ -10,8 +10,8 @@
 #include "ctl/table.h"
 #include "domain/files/retention.h"
 #include "domain/orders/reopen.h"
-#include "service/queue.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
+#include "service/redis/queue.h"
 
 enum { listed_default = 50, listed_max = 100000 };
 

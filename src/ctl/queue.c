@@ -12,7 +12,7 @@
 #include "db/files.h"
 #include "db/jobs.h"
 #include "db/workers.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 enum { dead_default = 50, dead_max = 100000, drain_default_s = 600, drain_max_s = 86400 };
 

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "ctl/ctl_store.h"
 #include "domain/keyring.h"
-#include "service/presign.h"
-#include "service/secret_box.h"
+#include "service/files/presign.h"
+#include "service/secret/secret_box.h"
 
 enum { after_usual_s = 60, after_most_s = 86400 };
 

@@ -11,7 +11,7 @@
 #include "db/files.h"
 #include "db/orders.h"
 #include "domain/files/reclaim.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 enum {
     unfinished_age_s = 24 * 60 * 60,

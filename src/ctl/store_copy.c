@@ -10,7 +10,7 @@
 #include "ctl/ctl_store.h"
 #include "db/files.h"
 #include "db/orders.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 enum { piece_bytes = 256 * 1024, progress_default_s = 10 };
 

@@ -15,7 +15,7 @@
 #include "domain/people/member.h"
 #include "domain/people/second_factor.h"
 #include "domain/people/token.h"
-#include "service/password.h"
+#include "service/secret/password.h"
 
 enum { password_bytes = 15 };
 

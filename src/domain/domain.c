@@ -1,6 +1,6 @@
 #include "domain/domain.h"
 
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 enum { full_retry_s = 60 };
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "db/provision.h"
-#include "service/queue.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
+#include "service/redis/queue.h"
 
 enum { worker_silent_s = 30, store_failing_ms = 60 * 1000 };
 

@@ -9,8 +9,8 @@
 
 #include "base/crypto.h"
 #include "db/key_ids.h"
-#include "service/presign.h"
-#include "service/secret_box.h"
+#include "service/files/presign.h"
+#include "service/secret/secret_box.h"
 
 static enum iw_error watermark_ids(struct context *context, const char *path, char *ids)
 {

@@ -17,10 +17,10 @@
 #include "domain/keyring.h"
 #include "http/fastcgi.h"
 #include "http/serve.h"
-#include "service/presign.h"
-#include "service/redis.h"
-#include "service/secret_box.h"
-#include "service/storage.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
+#include "service/redis/redis.h"
+#include "service/secret/secret_box.h"
 
 enum {
     rest_max = 64,

@@ -18,7 +18,7 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/render.h"
-#include "service/admission.h"
+#include "service/redis/admission.h"
 
 struct account;
 struct domain;

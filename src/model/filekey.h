@@ -5,7 +5,8 @@
  * original of an extraction.  `out/<orderId>/<resultId>` is a result, `zip/<orderId>` the archive of an
  * order, `thumb/<orderId>` its thumbnail.
  *
- * A file key does not locate bytes: the keys of the file store do (service/storage.h), and rows hold those.
+ * A file key does not locate bytes: the keys of the file store do (service/files/storage.h), and rows hold
+ * those.
  */
 #ifndef MODEL_FILEKEY_H
 #define MODEL_FILEKEY_H

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "db/results.h"
-#include "service/zip.h"
+#include "service/files/zip.h"
 #include "worker/worker.h"
 
 enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };

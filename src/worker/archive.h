@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
-#include "service/storage.h"
+#include "service/files/storage.h"
 #include "worker/kind.h"
 
 struct archive_report;

@@ -11,7 +11,7 @@
 #include "db/leases.h"
 #include "db/webhooks.h"
 #include "domain/webhooks/webhook_mail.h"
-#include "service/presign.h"
+#include "service/files/presign.h"
 #include "worker/payload.h"
 #include "worker/worker.h"
 

@@ -17,7 +17,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "service/secret_box.h"
+#include "service/secret/secret_box.h"
 #include "worker/sender.h"
 
 struct deliver_attempt;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "model/job.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 struct task;
 struct worker;

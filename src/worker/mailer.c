@@ -12,7 +12,7 @@
 #include "base/process.h"
 #include "db/workers.h"
 #include "domain/people/mail.h"
-#include "service/smtp.h"
+#include "service/net/smtp.h"
 #include "worker/worker.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "db/census.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 struct worker;
 

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "db/texts.h"
-#include "service/sniff.h"
+#include "model/sniff.h"
 #include "worker/worker.h"
 
 enum { copy_bytes = 256 * 1024 };
@@ -127,7 +127,7 @@ static enum iw_error outputs_open(struct task *task)
     return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-/* The object that a client uploaded is too large or no picture (domain/intake.h). */
+/* The object that a client uploaded is too large or no picture (domain/orders/intake.h). */
 static struct outcome *refused_outcome(struct task *task)
 {
     const struct job *job = &task->job;

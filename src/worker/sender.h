@@ -1,5 +1,5 @@
 /*
- * Requests to other servers: owns the event loop of libcurl (service/fetch.h),
+ * Requests to other servers: owns the event loop of libcurl (service/net/fetch.h),
  * its poll descriptors, and its replacement after a reload.
  * For transfers and webhook deliveries, one sender each.  Knows neither of them.
  */
@@ -13,7 +13,7 @@
 #include <imgward/context.h>
 
 #include "base/config.h"
-#include "service/fetch.h"
+#include "service/net/fetch.h"
 
 enum { sender_descriptors_max = fetch_descriptors_max };
 

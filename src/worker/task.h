@@ -13,7 +13,7 @@
 #include "db/jobs.h"
 #include "domain/orders/outcome.h"
 #include "model/job.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 #include "worker/archive.h"
 #include "worker/picture.h"
 #include "worker/transfer.h"

@@ -10,8 +10,8 @@
 
 #include <imgward/context.h>
 
-#include "service/fetch.h"
-#include "service/upload_sink.h"
+#include "service/files/upload_sink.h"
+#include "service/net/fetch.h"
 #include "worker/kind.h"
 
 /* The part of a task. */

@@ -13,7 +13,7 @@
 #include "base/metrics.h"
 #include "domain/domain.h"
 #include "domain/keyring.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 #include "worker/cleanup.h"
 #include "worker/deliver.h"
 #include "worker/flags.h"

@@ -194,7 +194,7 @@ def soak_judge(rows, times, bad):
 
 # ---------------------------------------------------------------- drain
 def shard_of(order):
-    """The folder of an order in the store, computed like src/service/store_local.c."""
+    """The folder of an order in the store, computed like src/service/files/store_local.c."""
     return f"{(order * 11400714819323198485 % 2**64) >> 52:03x}"
 
 

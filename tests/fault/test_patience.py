@@ -9,7 +9,7 @@ from receiver import Receiver
 
 
 def shard(order):
-    """The folder of an order's files, computed like src/service/store_local.c."""
+    """The folder of an order's files, computed like src/service/files/store_local.c."""
     return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
 
 

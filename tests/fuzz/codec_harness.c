@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/header.h"
-#include "service/sniff.h"
+#include "model/sniff.h"
+#include "service/files/header.h"
 
 static const struct codec_limits limits = {
     .pixels_max = 1 << 18, .side_max_px = 2048, .side_min_px = 1, .memory_max_bytes = (uint64_t)64 << 20};

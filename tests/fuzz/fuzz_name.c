@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "service/name.h"
+#include "service/files/name.h"
 #include "targets.h"
 
 enum { requests_max = 64 };

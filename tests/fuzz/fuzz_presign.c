@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "service/presign.h"
+#include "service/files/presign.h"
 #include "targets.h"
 
 static struct presign *presign;

@@ -16,9 +16,9 @@
 #include "http/request_metrics.h"
 #include "http/request.h"
 #include "http/serve.h"
-#include "service/presign.h"
-#include "service/redis.h"
-#include "service/secret_box.h"
+#include "service/files/presign.h"
+#include "service/redis/redis.h"
+#include "service/secret/secret_box.h"
 #include "db/db.h"
 
 const char harness_authorization[] =

@@ -209,7 +209,7 @@ def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack,
 
 
 def shard(order):
-    """The folder of an order: shard_of in src/service/store_local.c."""
+    """The folder of an order: shard_of in src/service/files/store_local.c."""
     return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
 
 

@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "picture_maker.h"
-#include "service/sniff.h"
+#include "model/sniff.h"
 #include "codec/codec.h"
 #include "runner.h"
 

@@ -14,7 +14,7 @@
 #include "picture_maker.h"
 #include "runner.h"
 #include "codec/codec_keep.h"
-#include "service/sniff.h"
+#include "model/sniff.h"
 
 static struct context context;
 static const struct codec_limits no_limits;

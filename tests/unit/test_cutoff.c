@@ -2,7 +2,7 @@
  * Truncated files: a file that is refused at upload is also refused by the codecs, for every
  * length of every format.
  */
-#include "service/cutoff.h"
+#include "service/files/cutoff.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 #include "picture_maker.h"
 #include "runner.h"
-#include "service/header.h"
+#include "service/files/header.h"
 
 static struct context context;
 static const struct codec_limits no_limits;

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
-#include "service/fetch.h"
+#include "service/net/fetch.h"
 #include "runner.h"
 
 static struct arena *arena;

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "service/netguard.h"
+#include "service/net/netguard.h"
 #include "runner.h"
 
 static struct arena *arena;

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "runner.h"
-#include "service/sigv4.h"
+#include "service/net/sigv4.h"
 
 static const char empty_sha256[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 static const int64_t time_ms = INT64_C(1369353600000); /* 2013-05-24T00:00:00Z */

@@ -6,8 +6,8 @@
 #include "domain/people/throttle.h"
 #include "domain/people/user.h"
 #include "runner.h"
-#include "service/password.h"
-#include "service/totp.h"
+#include "service/secret/password.h"
+#include "service/secret/totp.h"
 
 static struct arena *arena;
 static struct context context;

@@ -9,7 +9,7 @@
 #include "base/crypto.h"
 #include "model/delivery.h"
 #include "domain/webhooks/webhook_secret.h"
-#include "service/secret_box.h"
+#include "service/secret/secret_box.h"
 #include "runner.h"
 
 static struct arena *arena;

@@ -22,11 +22,11 @@
 #include <zlib.h>
 
 #include "base/crypto.h"
-#include "service/name.h"
-#include "service/storage.h"
-#include "service/store_local.h"
-#include "service/zip.h"
-#include "service/zipformat.h"
+#include "service/files/name.h"
+#include "service/files/storage.h"
+#include "service/files/store_local.h"
+#include "service/files/zip.h"
+#include "service/files/zipformat.h"
 
 enum { mebibyte = 1 << 20 };
 

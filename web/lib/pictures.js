@@ -3,7 +3,7 @@ import { html, useEffect, useRef } from "./view.js";
 
 const NAMES = /\.(jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pdf|dng|cr[23]|nef|arw|orf|rw2|raf|jfif)$/i;
 const SYSTEM = /^(\.|thumbs\.db$|desktop\.ini$)/i;
-// Pictures that the service does not take, by bytes at a place, as in src/service/sniff.c. The first row that fits counts.
+// Pictures that the service does not take, by bytes at a place, as in src/model/sniff.c. The first row that fits counts.
 const OTHERS = [
   [4, "ftyphei", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heic"], [4, "ftyphe", "heif"], [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"],
   [8, "CR\u0002", "raw"], [0, "II*\0", "tiff"], [0, "MM\0*", "tiff"], [0, "IIRO", "raw"], [0, "IIU\0", "raw"], [0, "FUJIFILM", "raw"],

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "service/reserve.h"
+#include "service/redis/reserve.h"
 
 enum {
     day_ms = 24 * 60 * 60 * 1000,

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "db/results.h"
 #include "domain/orders/order_download.h"
-#include "service/name.h"
+#include "service/files/name.h"
 
 enum { redirect_s = 60 };
 

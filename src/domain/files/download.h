@@ -1,4 +1,4 @@
-/* Downloads by presigned URL.  The caller has verified the URL (service/presign.h). */
+/* Downloads by presigned URL.  The caller has verified the URL (service/files/presign.h). */
 #ifndef DOMAIN_FILES_DOWNLOAD_H
 #define DOMAIN_FILES_DOWNLOAD_H
 
@@ -7,7 +7,7 @@
 #include "domain/domain.h"
 #include "model/filekey.h"
 #include "model/format.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 /* The file behind a download URL.  Texts are the arena's. */
 struct download {

@@ -6,7 +6,7 @@
 #define DOMAIN_FILES_RECLAIM_H
 
 #include "domain/domain.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 /*
  * Deletes the inputs of finished orders.  Inputs that rows still name are deleted

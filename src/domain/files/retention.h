@@ -14,7 +14,7 @@
 
 #include "db/orders.h"
 #include "domain/domain.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 /* Fails at most max pending orders after their time (UPLOAD_EXPIRED); *count gets their number. */
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,

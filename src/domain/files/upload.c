@@ -10,7 +10,7 @@
 #include "db/quotas.h"
 #include "db/transaction.h"
 #include "domain/orders/order_confirm.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 enum { piece_bytes = 65536 };
 

@@ -1,6 +1,6 @@
 /*
  * Uploads: checks before the body, and storing it.  The caller has verified the
- * URL (service/presign.h).
+ * URL (service/files/presign.h).
  */
 #ifndef DOMAIN_FILES_UPLOAD_H
 #define DOMAIN_FILES_UPLOAD_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "domain/domain.h"
-#include "service/presign.h"
-#include "service/upload_sink.h"
+#include "service/files/presign.h"
+#include "service/files/upload_sink.h"
 
 /*
  * Checks that the order is pending and the announced size (-1: unknown) is within

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "db/files.h"
 #include "db/quotas.h"
-#include "service/header.h"
+#include "service/files/header.h"
 
 /* Memory, where the header is in the first bytes; the image process decides about the others. */
 static void header_judge(struct domain *domain, const struct storage_object *object, enum order_type type,

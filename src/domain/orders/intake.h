@@ -16,7 +16,7 @@
 
 #include "domain/domain.h"
 #include "domain/orders/order_query.h"
-#include "service/storage.h"
+#include "service/files/storage.h"
 
 /* One file of the order, with its object. */
 struct intake_file {

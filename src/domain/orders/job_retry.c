@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "domain/orders/reopen.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 enum iw_error job_retry_list(struct domain *domain, int64_t limit, int64_t offset,
                              struct job_retry_rows *rows)

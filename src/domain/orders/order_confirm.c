@@ -5,7 +5,7 @@
 #include "db/transaction.h"
 #include "domain/orders/intake.h"
 #include "domain/orders/order_query.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 /* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED when there is one. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)

@@ -9,9 +9,9 @@
 #include "db/orders.h"
 #include "db/transaction.h"
 #include "domain/orders/order_text.h"
-#include "service/admission.h"
-#include "service/queue.h"
-#include "service/reserve.h"
+#include "service/redis/admission.h"
+#include "service/redis/queue.h"
+#include "service/redis/reserve.h"
 
 enum {
     /* At a thousand orders a second one new id in a million is taken already. */

@@ -4,7 +4,7 @@
 #include "db/results.h"
 #include "domain/orders/order_query.h"
 #include "domain/orders/order_url.h"
-#include "service/name.h"
+#include "service/files/name.h"
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {

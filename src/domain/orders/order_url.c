@@ -1,9 +1,9 @@
 #include "domain/orders/order_url.h"
 
 #include "model/filekey.h"
-#include "service/name.h"
-#include "service/presign.h"
-#include "service/storage.h"
+#include "service/files/name.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
 
 /* Bytes in the store, and their name for the client. */
 struct order_stored {

@@ -13,7 +13,7 @@
 #include "db/transaction.h"
 #include "db/usage.h"
 #include "domain/webhooks/webhook_event.h"
-#include "service/name.h"
+#include "service/files/name.h"
 
 /* The state of one run of the transaction. */
 struct outcome_write {

@@ -8,8 +8,8 @@
 #include "db/mails.h"
 #include "domain/people/mail_text.h"
 #include "domain/people/throttle.h"
-#include "service/secret_box.h"
-#include "service/smtp.h"
+#include "service/net/smtp.h"
+#include "service/secret/secret_box.h"
 
 enum {
     lease_ms = (smtp_timeout_s + 60) * 1000,

@@ -8,7 +8,7 @@
 #include "domain/people/mail.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
-#include "service/password.h"
+#include "service/secret/password.h"
 
 enum { hour_s = 60 * 60, day_s = 24 * hour_s };
 

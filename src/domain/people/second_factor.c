@@ -12,9 +12,9 @@
 #include "db/users.h"
 #include "domain/people/mail.h"
 #include "domain/people/verified.h"
-#include "service/secret_box.h"
-#include "service/totp.h"
-#include "service/typed.h"
+#include "service/secret/secret_box.h"
+#include "service/secret/totp.h"
+#include "service/secret/typed.h"
 
 enum { code_bytes = 10, group_letters = 4, code_letters = 16 };
 

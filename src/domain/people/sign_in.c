@@ -12,7 +12,7 @@
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
 #include "domain/people/verified.h"
-#include "service/password.h"
+#include "service/secret/password.h"
 
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
 static enum iw_error place_notice(struct domain *domain, const struct user *user,

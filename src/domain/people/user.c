@@ -20,8 +20,8 @@
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
 #include "domain/people/verified.h"
-#include "service/password.h"
-#include "service/typed.h"
+#include "service/secret/password.h"
+#include "service/secret/typed.h"
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 

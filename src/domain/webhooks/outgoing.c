@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "service/fetch.h"
+#include "service/net/fetch.h"
 
 static_assert((int)outgoing_url_bytes_max == (int)fetch_url_bytes_max, "one limit");
 static_assert((int)outgoing_headers_max + 4 <= (int)fetch_headers_max, "room for the service's own");

@@ -10,7 +10,7 @@
 #include "domain/accounts/quota.h"
 #include "domain/webhooks/outgoing.h"
 #include "domain/webhooks/webhook_secret.h"
-#include "service/fetch.h"
+#include "service/net/fetch.h"
 
 /* ---- fields ---- */
 

@@ -6,7 +6,7 @@
 #include "db/events.h"
 #include "db/transaction.h"
 #include "domain/webhooks/webhook.h"
-#include "service/queue.h"
+#include "service/redis/queue.h"
 
 enum { id_attempts_max = 5 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/crypto.h"
-#include "service/secret_box.h"
+#include "service/secret/secret_box.h"
 
 _Static_assert(webhook_secret_sealed_bytes == webhook_secret_bytes + crypto_seal_bytes, "size of a seal");
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 _Static_assert((int)net_reach_px == (int)canvas_reach_px, "there is noise wherever the network asks for it");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 #include "engine/image.h"
 
 /* tools/followers.py computes the same.  Its margin of repeated pixels is canvas_reach_px, so its first noise

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 enum { colors = net_color_channels, row_slack = 2 /* values that are written beyond the end of some rows */ };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/clones.h"
 #include "engine/image.h"
-#include "engine/watermark/clones.h"
 
 enum {
     levels_16bit = 257, /* steps of 16 bits in one level of 8 bits */

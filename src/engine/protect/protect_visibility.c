@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 enum {
     burt_taps = 5,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 /* No published source; `./dev bench watermark --bending` measures the effect. */
 enum {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 enum { phases = 4 * lattice_period };
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 enum {
     block_side = 8,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 #include "engine/watermark/keypoint.h"
 
 /* No published source; `./dev bench watermark` measures the effect. */

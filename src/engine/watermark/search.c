@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/clones.h"
 #include "engine/watermark/bend.h"
-#include "engine/watermark/clones.h"
 
 /* No published source: steps and ranges of the search.  `./dev bench watermark` measures the result. */
 enum {

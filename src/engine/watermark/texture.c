@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 enum {
     activity_radius = 4,

@@ -1,0 +1,15 @@
+/*
+ * ENGINE_CLONES compiles a function for plain x86-64 and for AVX2; the loader selects one at
+ * program start. No clone contracts or reorders floating point, so all give the same result.
+ * The sanitizers do not support clones.
+ */
+#ifndef ENGINE_CLONES_H
+#define ENGINE_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define ENGINE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define ENGINE_CLONES
+#endif
+
+#endif

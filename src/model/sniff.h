@@ -1,0 +1,27 @@
+/*
+ * Identifies an image by its first bytes. Uses no image library, so that the API can refuse
+ * other formats while they arrive.
+ */
+#ifndef MODEL_SNIFF_H
+#define MODEL_SNIFF_H
+
+#include <stddef.h>
+
+#include "model/format.h"
+
+/*
+ * Number of bytes to pass; with fewer, an image may be FORMAT_NONE. An SVG may begin with a
+ * long XML prologue.
+ */
+enum { sniff_bytes = 256 };
+
+/* The format according to the first n bytes; the rest of the file may be invalid. */
+enum format sniff_format(const void *first_bytes, size_t n);
+
+/*
+ * A sentence for the client about a file that is not JPEG, PNG or WebP: its format, when it is a known one,
+ * and how to convert it. A constant.
+ */
+const char *sniff_advice(const void *first_bytes, size_t n);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The driver of the file store for a local file system: sharded folders, O_TMPFILE (or a file
+ * under tmp/), fdatasync, link or rename, and fsync of the folder. nginx sends the files.
+ */
+#ifndef SERVICE_FILES_STORE_LOCAL_H
+#define SERVICE_FILES_STORE_LOCAL_H
+
+#include "service/files/storage.h"
+
+/* The number of shards of a kind: steps of a walk. */
+enum { store_local_shard_count = 4096 };
+
+/*
+ * Opens the store at a path (store.path) and creates its folders. IO_FAILED when the path is
+ * not a folder or not writable.
+ */
+enum iw_error store_local_open(struct context *context, const char *path,
+                               struct storage **storage) IW_MUST_USE;
+
+#endif

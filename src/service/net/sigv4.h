@@ -1,0 +1,61 @@
+/*
+ * AWS Signature Version 4 for S3: Authorization headers and presigned URLs.
+ *
+ * Source: "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference.
+ * Knows neither requests nor files. Never log a presigned URL.
+ */
+#ifndef SERVICE_NET_SIGV4_H
+#define SERVICE_NET_SIGV4_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <imgward/arena.h>
+
+/* Credentials, and the signing key of the current day. Not for several threads. */
+struct sigv4;
+
+/* A query parameter (not encoded) or a header (lower-case name). */
+struct sigv4_pair {
+    const char *name;
+    const char *value;
+};
+
+enum { sigv4_pairs_max = 12 };
+
+struct sigv4_request {
+    const char *method;
+    const char *host; /* as in the Host header */
+    const char *path; /* encoded: "/bucket/in/7001/1" */
+    const struct sigv4_pair *query;
+    size_t query_count;
+    const struct sigv4_pair *headers; /* signed in addition to host and the x-amz headers below */
+    size_t header_count;
+    const char *payload_sha256; /* hexadecimal; presigned URLs do not use it */
+    int64_t time_ms;            /* since 1970 UTC */
+};
+
+/* Copies the texts; free it with sigv4_free. */
+struct sigv4 *sigv4_new(const char *access_key, const char *secret_key, const char *region);
+void sigv4_free(struct sigv4 *sigv4);
+
+enum { sigv4_date_size = 17 };
+
+/* "20130524T000000Z": the value of x-amz-date. */
+void sigv4_date(int64_t time_ms, char text[sigv4_date_size]);
+
+/*
+ * The value of the Authorization header. The request must send x-amz-date (sigv4_date) and
+ * x-amz-content-sha256 (payload_sha256), and all headers of the request.
+ */
+const char *sigv4_authorization(struct sigv4 *sigv4, struct arena *arena,
+                                const struct sigv4_request *request);
+
+/* The query of a presigned URL that is valid for lifetime_s seconds, without '?'. */
+const char *sigv4_presigned_query(struct sigv4 *sigv4, struct arena *arena,
+                                  const struct sigv4_request *request, int64_t lifetime_s);
+
+/* The query of a request in the order of the signature, encoded, without '?'; "" for none. */
+const char *sigv4_query(struct arena *arena, const struct sigv4_pair *pairs, size_t count);
+
+#endif
