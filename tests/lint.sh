@@ -20,7 +20,7 @@ rules=(
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
     "floors#each folder of a room includes and calls only the folders below it"
-    "parameters#no function outside engine and codec has more than six parameters"
+    "parameters#no function outside engine, codec and protect_picture has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
     "no_circles#the files of a room do not call each other in circles (tests/circles.py names the one pair that may)"
@@ -84,7 +84,7 @@ rule_driver_headers() {
     included_outside 'curl/.*' 'src/service/net/(fetch|netguard|s3|smtp)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/(service/(files/name|secret/typed)|search/search)\.c'
-    included_outside 'zlib\.h' 'src/(service/files/zip|codec/codec[a-z_]*)\.[ch]'
+    included_outside 'zlib\.h' 'src/(service/files/zip|codec/(codec[a-z_]*|metadata/(meta|packets)))\.[ch]'
     included_outside 'sodium\.h' 'src/service/secret/password\.c'
     included_outside 'liboath/.*' 'src/service/secret/totp\.c'
     included_outside 'ini\.h' 'src/base/config\.c'
@@ -93,7 +93,7 @@ rule_driver_headers() {
 }
 
 rule_image_headers() {
-    included_outside '(jpeglib|jerror|jmorecfg|png|lcms2)\.h|webp/.*' 'src/codec/(codec|thumbnail)[a-z_]*\.[ch]'
+    included_outside '(jpeglib|jerror|jmorecfg|png|lcms2)\.h|webp/.*' 'src/codec/(codec|thumbnail|metadata/preview)[a-z_]*\.[ch]'
 }
 
 rule_engine_includes() {
@@ -243,7 +243,7 @@ rule_floors() {
 # The parameters of "(int a, void (*b)(int c, int d))": its commas outside of inner brackets.
 rule_parameters() {
     command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
-    production | grep -vE '^src/(engine|codec)/' | xargs ctags -x --_xformat='%F:%n: %N%S' --kinds-C=fp --fields=+S 2>/dev/null |
+    production | grep -vE '^src/(engine/|codec/|image/protect_picture)' | xargs ctags -x --_xformat='%F:%n: %N%S' --kinds-C=fp --fields=+S 2>/dev/null |
         awk '{
             text = $0; depth = 0; count = 1
             for (i = index(text, "("); i <= length(text); i++) {

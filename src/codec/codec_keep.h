@@ -1,6 +1,6 @@
 /*
  * Shared by the codecs: the pieces of a file besides its pixels, and the table of functions
- * that each format fills. Private to codec*.c, thumbnail.c and xmp*.c.
+ * that each format fills. Private to this room.
  */
 #ifndef CODEC_CODEC_KEEP_H
 #define CODEC_CODEC_KEEP_H
@@ -16,7 +16,7 @@ struct keep_chunk {
     struct keep_chunk *next;
 };
 
-/* Kinds of dropped metadata, for the note METADATA_LEFT_OUT; its table is in codec_clean.c. */
+/* Kinds of dropped metadata, for the note METADATA_LEFT_OUT; its table is in metadata/clean.c. */
 enum keep_left_out {
     KEEP_LEFT_GAIN_MAP = 1 << 0,
     KEEP_LEFT_FILM = 1 << 1,
@@ -64,7 +64,7 @@ struct keep_loss {
     bool is_coarse;   /* these rows lack scans, passes or damaged blocks */
 };
 
-struct keep_thumbnail; /* the EXIF thumbnail of the result, see codec_preview.c */
+struct keep_thumbnail; /* the EXIF thumbnail of the result, see metadata/preview.c */
 
 struct codec_keep {
     struct arena *arena; /* owns this struct and all chunks */
@@ -208,7 +208,7 @@ void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_
 void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const unsigned char *rgb,
                 uint32_t count, unsigned char *out);
 
-/* ---- codec_meta.c: the meaning of the pieces ---- */
+/* ---- metadata/meta.c: the meaning of the pieces ---- */
 
 /* The ICC profile, in the arena. NULL: none, or it is broken; not of formats that are only read. */
 const unsigned char *meta_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
@@ -223,7 +223,7 @@ unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size
 /* True: the segment of a JPEG begins like an EXIF block. */
 bool meta_is_exif(const struct keep_chunk *chunk);
 
-/* ---- codec_clean.c ---- */
+/* ---- metadata/clean.c ---- */
 
 /* Remove metadata that is not true of the result. data: the whole file. */
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size);
@@ -231,7 +231,7 @@ void clean_picture(struct codec_picture *picture, const unsigned char *data, siz
 /* Note the removed metadata. */
 void clean_note(struct context *context, const struct codec_keep *keep);
 
-/* ---- codec_photoshop.c ---- */
+/* ---- metadata/photoshop.c ---- */
 
 /* Remove thumbnails from image resource blocks. Returns the remaining size. is_changed: there was one. */
 size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
@@ -239,7 +239,7 @@ size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
 /* The same for the APP13 segments of a JPEG, which split the blocks. */
 void photoshop_segments_clean(struct codec_keep *keep);
 
-/* ---- codec_xmp.c: every XMP packet of a picture ---- */
+/* ---- metadata/packets.c: every XMP packet of a picture ---- */
 
 /* Remove entries that refer to dropped data. */
 void packets_clean(struct codec_picture *picture);
@@ -254,7 +254,7 @@ unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, 
 void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
                      size_t size);
 
-/* ---- codec_preview.c ---- */
+/* ---- metadata/preview.c ---- */
 
 struct exif;
 

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "codec/mark_picture.h"
 #include "ctl/ctl_store.h"
 #include "db/accounts.h"
 #include "db/texts.h"
+#include "image/mark_picture.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 32768};

@@ -13,8 +13,8 @@
 #include <imgward/fault.h>
 
 #include "base/crypto.h"
-#include "codec/mark_picture.h"
-#include "codec/protect_picture.h"
+#include "image/mark_picture.h"
+#include "image/protect_picture.h"
 #include "image/seal.h"
 
 enum { thumbnail_side_px = 320, protect_side_min_px = 64, files_all = (1 << image_file_count) - 1 };

@@ -20,7 +20,7 @@
 
 #include "base/log.h"
 #include "image/image_loop.h"
-#include "codec/protect_picture.h"
+#include "image/protect_picture.h"
 #include "image/seal.h"
 
 enum { exit_not_started = 2 };

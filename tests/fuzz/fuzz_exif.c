@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "codec/codec_keep.h"
-#include "codec/exif.h"
+#include "codec/metadata/exif.h"
 #include "targets.h"
 
 enum { tag_packet = 0x02BC };

@@ -7,7 +7,7 @@
 
 #include <expat.h>
 
-#include "codec/xmp.h"
+#include "codec/metadata/xmp.h"
 #include "targets.h"
 
 static void well_formed(const char *packet, size_t size)

@@ -4,7 +4,7 @@
 
 #include "picture_maker.h"
 #include "texture_maker.h"
-#include "codec/mark_picture.h"
+#include "image/mark_picture.h"
 #include "runner.h"
 
 static const uint8_t key[WATERMARK_KEY_BYTES] = {3, 1, 4, 1, 5};

@@ -7,7 +7,7 @@
 #include <CUnit/Basic.h>
 
 #include "picture_maker.h"
-#include "codec/protect_picture.h"
+#include "image/protect_picture.h"
 
 static struct arena *arena;
 static struct context context;

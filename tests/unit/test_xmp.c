@@ -7,7 +7,7 @@
 #include <malloc.h>
 
 #include "codec/codec_keep.h"
-#include "codec/xmp.h"
+#include "codec/metadata/xmp.h"
 #include "runner.h"
 
 #define RDF          "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\""

@@ -9,8 +9,8 @@
 
 #include "base/crypto.h"
 #include "codec/codec_keep.h"
-#include "codec/exif.h"
-#include "codec/xmp.h"
+#include "codec/metadata/exif.h"
+#include "codec/metadata/xmp.h"
 
 enum {
     extension_head_bytes = 35 + xmp_guid_bytes + 8, /* name, digest, whole length, offset */

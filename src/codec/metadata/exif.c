@@ -1,4 +1,4 @@
-#include "codec/exif.h"
+#include "codec/metadata/exif.h"
 
 #include <string.h>
 

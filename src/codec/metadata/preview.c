@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "codec/codec_keep.h"
-#include "codec/exif.h"
+#include "codec/metadata/exif.h"
 
 /* EXIF says 160 x 120; some writers exceed that. */
 enum { thumbnail_side_max_px = 1024 };

@@ -2,7 +2,7 @@
  * Edits an XMP packet at positions that Expat reports. All other bytes stay. Sources: XMP
  * specification part 1 (ISO 16684-1), PLUS LDF 2.0.1 for plus:DataMining.
  */
-#include "codec/xmp.h"
+#include "codec/metadata/xmp.h"
 
 #include <expat.h>
 

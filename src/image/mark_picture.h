@@ -2,8 +2,8 @@
  * Embeds the watermark in a picture and encodes it. The encoded bytes are decoded and read
  * back, so the mark is verified. Used by the image process and imgwardctl. Opens no files.
  */
-#ifndef CODEC_MARK_PICTURE_H
-#define CODEC_MARK_PICTURE_H
+#ifndef IMAGE_MARK_PICTURE_H
+#define IMAGE_MARK_PICTURE_H
 
 #include <imgward/watermark.h>
 

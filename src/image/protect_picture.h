@@ -3,8 +3,8 @@
  * results are decoded and compared. Used by the image process and imgwardctl. Opens no file
  * except the weights.
  */
-#ifndef CODEC_PROTECT_PICTURE_H
-#define CODEC_PROTECT_PICTURE_H
+#ifndef IMAGE_PROTECT_PICTURE_H
+#define IMAGE_PROTECT_PICTURE_H
 
 #include <imgward/protect.h>
 

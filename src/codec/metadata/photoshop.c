@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/codec_keep.h"
-#include "codec/exif.h"
+#include "codec/metadata/exif.h"
 
 enum {
     resource_thumbnail_old = 0x0409, /* Photoshop 4: BGR */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "codec/xmp.h"
+#include "codec/metadata/xmp.h"
 
 #define VOCABULARY "http://ns.useplus.org/ldf/vocab/"
 

@@ -2,8 +2,8 @@
  * Finds and blanks the pictures in an EXIF block in place, so no offset changes (TIFF 6.0; EXIF
  * 2.32, section 4.5). Independent of files, formats and pixels.
  */
-#ifndef CODEC_EXIF_H
-#define CODEC_EXIF_H
+#ifndef CODEC_METADATA_EXIF_H
+#define CODEC_METADATA_EXIF_H
 
 #include <stdbool.h>
 #include <stddef.h>

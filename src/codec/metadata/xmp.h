@@ -2,8 +2,8 @@
  * XMP packets: the opt-out, and removal of entries that are no longer true. Independent of
  * files and formats.
  */
-#ifndef CODEC_XMP_H
-#define CODEC_XMP_H
+#ifndef CODEC_METADATA_XMP_H
+#define CODEC_METADATA_XMP_H
 
 #include <stdbool.h>
 #include <stddef.h>

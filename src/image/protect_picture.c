@@ -1,4 +1,4 @@
-#include "codec/protect_picture.h"
+#include "image/protect_picture.h"
 
 #include <errno.h>
 #include <math.h>

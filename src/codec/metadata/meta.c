@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "codec/codec_keep.h"
-#include "codec/exif.h"
+#include "codec/metadata/exif.h"
 
 enum { icc_max_bytes = 4 * 1024 * 1024 };
 

@@ -1,4 +1,4 @@
-#include "codec/mark_picture.h"
+#include "image/mark_picture.h"
 
 #include <stdlib.h>
 #include <string.h>
