@@ -42,7 +42,8 @@ struct watermark_report {
     double aspect;          /* extract: stretch, horizontal to vertical */
     bool is_mirrored;
     bool is_untouched; /* read without a search */
-    unsigned attempts; /* number of words decoded */
+    unsigned attempts;       /* number of words decoded */
+    double correlation_most; /* extract: of all attempts, of decoded and of candidates' words */
 };
 
 /*

@@ -5,7 +5,8 @@
  * Requests on stdin are lines with data after them; responses are on stdout:
  *   key, 32 bytes                            no response
  *   candidates COUNT, 64-bit numbers         no response; for the extractions that follow
- *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - without a watermark
+ *   extract WIDTH HEIGHT, the picture        a line: 16 hexadecimal digits, or - without a watermark;
+ *                                            the highest correlation of all attempts; their count
  *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - when it cannot be marked
  * Pictures are RGB, 8 bits per channel.
  */
@@ -50,14 +51,16 @@ static struct image picture_read(uint32_t width, uint32_t height)
 static void extract_answer(const struct image *image)
 {
     struct watermark_numbers found;
-    enum iw_error error = watermark_extract(image, NULL, key, &candidates, &found, NULL);
+    struct watermark_report report;
+    enum iw_error error = watermark_extract(image, NULL, key, &candidates, &found, &report);
 
     if (error != IW_OK && error != IW_WATERMARK_NOT_FOUND)
         exit(2);
     if (error == IW_OK)
-        printf("%016" PRIx64 "\n", found.numbers[0]);
+        printf("%016" PRIx64, found.numbers[0]);
     else
-        printf("-\n");
+        printf("-");
+    printf(" %.4f %u\n", report.correlation_most, report.attempts);
 }
 
 static void embed_answer(struct image *image, uint64_t number)

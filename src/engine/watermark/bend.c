@@ -201,8 +201,8 @@ static double block_measure(struct bend *bend, const struct projection *projecti
 static struct value tone_turned(const struct bend *bend, int block, unsigned i, const double chips[2])
 {
     const struct lattice_tone *tone = &bend->reader->lattice->tones[i];
-    double turn = 2 * M_PI / lattice_period * (tone->kx * chips[0] + tone->ky * chips[1]);
-    float rest = (float)remainder(turn, 2 * M_PI);
+    double turns = (tone->kx * chips[0] + tone->ky * chips[1]) / lattice_period;
+    float rest = (float)(2 * M_PI * (turns - rint(turns)));
     float cosine = cosf(rest);
     float sine = sinf(rest);
     struct value at = bend->tones[block][i];
@@ -324,6 +324,7 @@ static double projection_ascend(const struct bend *bend, struct projection *proj
                 best = score;
                 *projection = tried;
                 is_better = true;
+                i |= 1; /* the step back leads to the place before */
             }
         }
         if (!is_better)

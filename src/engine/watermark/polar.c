@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/watermark/clones.h"
+
 enum {
     layers = polar_depth + 1,
     table_steps = 1024,
@@ -239,25 +241,29 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
     memset(result, 1, (size_t)polar->path_count * length);
 }
 
-struct choice {
-    double penalty;
-    unsigned from; /* 2 * path + bit */
-};
-
-static int choice_compare(const void *left, const void *right)
+/* List the places of the kept smallest penalties, in ascending order. Compares all pairs: faster than qsort. */
+ENGINE_CLONES
+static void penalties_rank(const double penalties[2 * polar_list], unsigned count, unsigned kept,
+                           unsigned order[polar_list])
 {
-    const struct choice *a = left;
-    const struct choice *b = right;
+    for (unsigned i = 0; i < count; i++) {
+        const double penalty = penalties[i];
+        uint64_t rank = 0;
 
-    if (a->penalty != b->penalty)
-        return a->penalty < b->penalty ? -1 : 1;
-    return a->from < b->from ? -1 : 1;
+        for (unsigned j = 0; j < i; j++)
+            rank += penalties[j] <= penalty;
+        for (unsigned j = i + 1; j < count; j++)
+            rank += penalties[j] < penalty;
+        if (rank < kept)
+            order[rank] = i;
+    }
 }
 
 /* One bit is repeated over the node: every path forks, and the best polar_list paths survive. */
 static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
-    struct choice choices[2 * polar_list];
+    double penalties[2 * polar_list] = {0}; /* at 2 * path + bit */
+    unsigned order[polar_list] = {0};
     unsigned length = node_length(layer);
     unsigned kept = 2 * polar->path_count < polar_list ? 2 * polar->path_count : polar_list;
 
@@ -272,15 +278,15 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
             zero += ratios[i] >= 0 ? least : least - ratios[i];
             one += ratios[i] >= 0 ? least + ratios[i] : least;
         }
-        choices[2 * p] = (struct choice){polar->paths[p].penalty + (double)zero, 2 * p};
-        choices[2 * p + 1] = (struct choice){polar->paths[p].penalty + (double)one, 2 * p + 1};
+        penalties[2 * p] = polar->paths[p].penalty + (double)zero;
+        penalties[2 * p + 1] = polar->paths[p].penalty + (double)one;
     }
-    qsort(choices, 2 * (size_t)polar->path_count, sizeof *choices, choice_compare);
+    penalties_rank(penalties, 2 * polar->path_count, kept, order);
     for (unsigned p = 0; p < kept; p++) {
-        uint64_t bit = choices[p].from & 1;
+        uint64_t bit = order[p] & 1;
 
-        polar->heirs[p] = polar->paths[choices[p].from / 2];
-        polar->heirs[p].penalty = choices[p].penalty;
+        polar->heirs[p] = polar->paths[order[p] / 2];
+        polar->heirs[p].penalty = penalties[order[p]];
         polar->heirs[p].message[polar->message_next / 64] |= bit << (polar->message_next % 64);
         memset(result + (size_t)p * length, bit ? -1 : 1, length);
     }

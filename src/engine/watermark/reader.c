@@ -151,14 +151,22 @@ static unsigned sources_take(const struct reader *reader, unsigned classes, bool
     return classes + has_blue;
 }
 
+static bool sources_decode(struct reader *reader, const struct soft_source *sources, unsigned count)
+{
+    bool is_read = soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
+                             reader->candidates, &reader->number, &reader->correlation);
+
+    reader->attempts++;
+    reader->correlation_most = fmax(reader->correlation_most, reader->correlation);
+    return is_read;
+}
+
 bool reader_decode(struct reader *reader, unsigned classes, bool has_blue)
 {
     struct soft_source sources[reader_sources];
     unsigned count = sources_take(reader, classes, has_blue, sources);
 
-    reader->attempts++;
-    return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
-                     reader->candidates, &reader->number, &reader->correlation);
+    return sources_decode(reader, sources, count);
 }
 
 bool reader_decode_both(struct reader *reader, const struct reader *under)
@@ -167,9 +175,7 @@ bool reader_decode_both(struct reader *reader, const struct reader *under)
     unsigned count = sources_take(reader, reader_classes, true, sources);
 
     count += sources_take(under, reader_classes, true, sources + count);
-    reader->attempts++;
-    return soft_read(reader->soft, sources, count, reader->lattice->number_mask, reader->polar,
-                     reader->candidates, &reader->number, &reader->correlation);
+    return sources_decode(reader, sources, count);
 }
 
 bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity)

@@ -41,6 +41,7 @@ struct reader {
     uint64_t number;    /* read last */
     double correlation; /* of the word that was read last */
     unsigned attempts;
+    double correlation_most; /* of all attempts: of the words decoded, and of candidates' words */
 };
 
 /* False: no memory. Call reader_fini in any case. */

@@ -28,7 +28,7 @@ static const double scale_high = 4.8;
 static const float power_cap = 10.0f;    /* the map's greatest ratio of power to noise */
 static const float byte_scale = 25.0f;   /* the map's steps for a ratio of 1 */
 static const float noise_least = 1e-20f; /* prevents a division by zero */
-static const double power_most = 1e12;   /* of a tone; the product over all tones stays finite */
+static const float power_most = 1e12f;   /* of a tone; the product over all tones stays finite */
 static const double noise_share = 0.02;  /* half the side of the square that averages noise, cycles a pixel */
 
 /* A pose to test: frequency = scale * rotation * stretch * mirror * lattice point. */
@@ -66,6 +66,7 @@ static const struct league_bounds league_bounds[LEAGUES] = {
 struct candidate_pool {
     unsigned most;
     unsigned count;
+    unsigned tried; /* of the candidates in order, after they were ranked by the phases */
     struct candidate heap[candidates_max];
 };
 
@@ -310,10 +311,10 @@ static void scores_offer(struct search *search, const struct template *template,
     for (int i = 1; i + 1 < search->scale_count; i++) {
         const uint16_t *at = search->scores + i;
 
-        if (at[0] < at[-1] || at[0] < at[1])
-            continue;
         candidate.score = at[0];
         if (pool->count == pool->most && candidate.score <= pool->heap[0].score)
+            continue;
+        if (at[0] < at[-1] || at[0] < at[1])
             continue;
         candidate.scale = scale_low * exp(i * rho_step);
         pool_offer(pool, &candidate);
@@ -440,16 +441,18 @@ static float pose_score(const struct search *search, struct candidate *candidate
             continue;
         float power = spectrum_power_at(&search->luma, frequency[0], frequency[1]) /
                       noise_at(search, frequency[0], frequency[1]);
-        product *= 1 + fmin((double)power, power_most);
+        product *= 1 + (double)(power < power_most ? power : power_most);
         expected += 0.6f;
     }
     return (float)log(product) - expected;
 }
 
-/* Coordinate ascent with steps that halve. */
-static void candidate_refine(const struct search *search, struct candidate *candidate, int rounds)
+/* Coordinate ascent with steps that halve. The first is a share of half a step of the map. */
+static void candidate_refine(const struct search *search, struct candidate *candidate, double share,
+                             int rounds)
 {
-    double steps[4] = {rho_step / 2, M_PI / map_angles / 2, aspect_step / 2, aspect_step / 2};
+    double steps[4] = {share * rho_step / 2, share * M_PI / map_angles / 2, share * aspect_step / 2,
+                       share * aspect_step / 2};
 
     candidate->score = pose_score(search, candidate);
     for (int round = 0; round < rounds; round++) {
@@ -467,6 +470,7 @@ static void candidate_refine(const struct search *search, struct candidate *cand
             if (tried.score > candidate->score) {
                 *candidate = tried;
                 is_better = true;
+                i |= 1; /* the step back leads to the place before */
             }
         }
         for (unsigned i = 0; i < 4 && !is_better; i++)
@@ -584,6 +588,35 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
     return difference < 0.0015 * a->scale;
 }
 
+/* True when one of the first candidates of the pool is the same pose. */
+static bool pool_has(const struct candidate_pool *pool, unsigned count, const struct candidate *candidate)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (is_same(&pool->heap[i], candidate))
+            return true;
+    return false;
+}
+
+/* True when the same pose was tried in an earlier league. */
+static bool is_tried(const struct search *search, unsigned league, const struct candidate *candidate)
+{
+    for (unsigned i = 0; i < league; i++)
+        if (pool_has(&search->pools[i], search->pools[i].tried, candidate))
+            return true;
+    return false;
+}
+
+/* Keep each pose once, and at most so many. */
+static void pool_reduce(struct candidate_pool *pool, unsigned most)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < pool->count && kept < most; i++)
+        if (!pool_has(pool, kept, &pool->heap[i]))
+            pool->heap[kept++] = pool->heap[i];
+    pool->count = kept;
+}
+
 static void report_fill(struct watermark_report *report, const struct candidate *candidate)
 {
     report->rotation_degree = remainder(candidate->angle * 180 / M_PI, 360);
@@ -595,24 +628,16 @@ static void report_fill(struct watermark_report *report, const struct candidate 
 /* Refine a league's candidates, keep the best distinct poses, and rank them by the phases. */
 static void pool_confirm(struct search *search, struct candidate_pool *pool, unsigned most)
 {
-    unsigned kept = 0;
-    unsigned j;
-
     for (unsigned i = 0; i < pool->count; i++)
-        candidate_refine(search, &pool->heap[i], 4);
+        candidate_refine(search, &pool->heap[i], 1, 4);
     qsort(pool->heap, pool->count, sizeof *pool->heap, candidate_compare);
-    for (unsigned i = 0; i < pool->count && kept < most; i++) {
-        for (j = 0; j < kept && !is_same(&pool->heap[i], &pool->heap[j]); j++)
-            continue;
-        if (j == kept)
-            pool->heap[kept++] = pool->heap[i];
-    }
-    pool->count = kept;
-    for (unsigned i = 0; i < kept; i++) {
-        candidate_refine(search, &pool->heap[i], 12);
+    pool_reduce(pool, most);
+    for (unsigned i = 0; i < pool->count; i++) {
+        candidate_refine(search, &pool->heap[i], 0.5, 8);
         candidate_turn(search, &pool->heap[i]);
     }
-    qsort(pool->heap, kept, sizeof *pool->heap, candidate_compare);
+    qsort(pool->heap, pool->count, sizeof *pool->heap, candidate_compare);
+    pool_reduce(pool, pool->count);
 }
 
 /* Decode at the best poses of every league. */
@@ -624,10 +649,14 @@ static bool pools_read(struct search *search, struct watermark_report *report)
         struct candidate_pool *pool = &search->pools[league];
 
         pool_confirm(search, pool, league_bounds[league].confirmed);
-        for (unsigned i = 0; i < pool->count && i < league_bounds[league].decoded; i++) {
-            offset_refine(search, &pool->heap[i].pose);
-            if (reader_read_posed(search->reader, &search->luma, blue, &pool->heap[i].pose)) {
-                report_fill(report, &pool->heap[i]);
+        for (; pool->tried < pool->count && pool->tried < league_bounds[league].decoded; pool->tried++) {
+            struct candidate *candidate = &pool->heap[pool->tried];
+
+            if (is_tried(search, league, candidate))
+                continue;
+            offset_refine(search, &candidate->pose);
+            if (reader_read_posed(search->reader, &search->luma, blue, &candidate->pose)) {
+                report_fill(report, candidate);
                 return true;
             }
         }
@@ -651,15 +680,19 @@ static void tone_weights(const struct search *search, const struct pose *pose, f
 static bool bends_read(struct search *search, struct bend *bend, struct watermark_report *report)
 {
     for (unsigned league = 0; league < LEAGUES; league++) {
-        const struct candidate_pool *pool = &search->pools[league];
+        struct candidate_pool *pool = &search->pools[league];
 
-        for (unsigned i = 0; i < pool->count && i < league_bounds[league].projected; i++) {
+        for (pool->tried = 0; pool->tried < pool->count && pool->tried < league_bounds[league].projected;
+             pool->tried++) {
+            const struct candidate *candidate = &pool->heap[pool->tried];
             float weights[lattice_tones];
 
-            tone_weights(search, &pool->heap[i].pose, weights);
-            if (bend_read(bend, &pool->heap[i].pose, weights)) {
+            if (is_tried(search, league, candidate))
+                continue;
+            tone_weights(search, &candidate->pose, weights);
+            if (bend_read(bend, &candidate->pose, weights)) {
                 search->reader->has_pose = false;
-                report_fill(report, &pool->heap[i]);
+                report_fill(report, candidate);
                 return true;
             }
         }

@@ -37,6 +37,7 @@ struct soft_reader {
     float noise[lattice_points_max];
     struct value scaled[lattice_points_max];
     float ratios[polar_length];
+    double evidence; /* of the sources that were added last */
 };
 
 struct soft_reader *soft_new(struct workspace *workspace)
@@ -178,12 +179,18 @@ static double sources_add(struct soft_reader *reader, const struct soft_source *
     return evidence;
 }
 
+bool soft_has_evidence(const struct soft_reader *reader)
+{
+    return reader->evidence >= evidence_least;
+}
+
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
                double *correlation)
 {
     *correlation = 0;
-    if (sources_add(reader, sources, count) < evidence_least)
+    reader->evidence = sources_add(reader, sources, count);
+    if (!soft_has_evidence(reader))
         return false;
     if (blind_read(reader, polar, number, correlation)) {
         *number ^= number_mask;

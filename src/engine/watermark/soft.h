@@ -46,4 +46,7 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
                double *correlation);
 
+/* True when the sources that were read last have excess power. It does not depend on phases, so on shifts. */
+bool soft_has_evidence(const struct soft_reader *reader);
+
 #endif

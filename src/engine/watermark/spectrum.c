@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/watermark/clones.h"
+
 static const double oversampling = 1.5; /* source: Beatty et al. (spectrum.h) */
 enum { kernel_steps = 512 };            /* samples of the kernel per tap */
 
@@ -77,13 +79,15 @@ static void grid_fill(float *grid, const float *samples, const struct spectrum *
     }
 }
 
+/* The values of all taps for one offset lie together. */
 static const float *kernel_make(struct workspace *workspace, double beta)
 {
-    float *kernel = workspace_take(workspace, spectrum_taps * kernel_steps + 2, sizeof *kernel);
+    float *kernel = workspace_take(workspace, spectrum_taps * (kernel_steps + 1), sizeof *kernel);
     double half = spectrum_taps / 2.0;
 
-    for (int i = 0; kernel != NULL && i <= spectrum_taps * kernel_steps; i++) {
-        double t = ((double)i / kernel_steps - half) / half;
+    for (int i = 0; kernel != NULL && i < spectrum_taps * (kernel_steps + 1); i++) {
+        double place = i % spectrum_taps + (double)(i / spectrum_taps) / kernel_steps;
+        double t = (place - half) / half;
 
         kernel[i] = (float)(bessel(beta * sqrt(fmax(0, 1 - t * t))) / spectrum_taps);
     }
@@ -144,12 +148,10 @@ static int taps_take(const struct spectrum *spectrum, double place, float taps[s
     double offset = (first - place + spectrum_taps / 2.0) * kernel_steps;
     int step = (int)offset;
     float way = (float)(offset - step);
+    const float *at = spectrum->kernel + (size_t)step * spectrum_taps;
 
-    for (int i = 0; i < spectrum_taps; i++) {
-        const float *at = spectrum->kernel + step + (size_t)i * kernel_steps;
-
-        taps[i] = at[0] + way * (at[1] - at[0]);
-    }
+    for (int i = 0; i < spectrum_taps; i++)
+        taps[i] = at[i] + way * (at[i + spectrum_taps] - at[i]);
     return first;
 }
 
@@ -195,6 +197,7 @@ static struct value taps_sum_around(const struct spectrum *spectrum, int column,
 }
 
 /* The value at fx >= 0, without the phase of half a sample. */
+ENGINE_CLONES
 static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
 {
     float across[spectrum_taps];

@@ -577,6 +577,7 @@ static void reading_begin(struct reading *reading, struct workspace *workspace)
 static void reading_end(struct reading *reading, struct watermark_report *report)
 {
     report->correlation = reading->correlation;
+    report->correlation_most = fmax(reading->reader.correlation_most, reading->under.correlation_most);
     report->attempts = reading->reader.attempts + reading->under.attempts;
     reader_fini(&reading->reader);
     reader_fini(&reading->under);
