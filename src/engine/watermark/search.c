@@ -58,7 +58,7 @@ struct league_bounds {
 static const struct league_bounds league_bounds[LEAGUES] = {
     [LEAGUE_UPRIGHT] = {96, 64, 16, 3},
     [LEAGUE_TURNED] = {256, 64, 20, 1},
-    [LEAGUE_STRETCHED] = {candidates_max, 64, 20, 2},
+    [LEAGUE_STRETCHED] = {candidates_max, 64, 20, 1},
     [LEAGUE_BENT] = {128, 32, 8, 2},
 };
 
