@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/watermark/clones.h"
+#include "engine/clones.h"
 
 static const double oversampling = 1.5; /* source: Beatty et al. (spectrum.h) */
 enum { kernel_steps = 512 };            /* samples of the kernel per tap */
