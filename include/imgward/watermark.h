@@ -41,7 +41,7 @@ struct watermark_report {
     double scale;           /* extract: size relative to the marked picture (at most 1 MP) */
     double aspect;          /* extract: stretch, horizontal to vertical */
     bool is_mirrored;
-    bool is_untouched; /* read without a search */
+    bool is_untouched;       /* read without a search */
     unsigned attempts;       /* number of words decoded */
     double correlation_most; /* extract: of all attempts, of decoded and of candidates' words */
 };

@@ -241,7 +241,8 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
     memset(result, 1, (size_t)polar->path_count * length);
 }
 
-/* List the places of the kept smallest penalties, in ascending order. Compares all pairs: faster than qsort. */
+/* List the places of the kept smallest penalties, in ascending order. Compares all pairs: faster than qsort.
+ */
 ENGINE_CLONES
 static void penalties_rank(const double penalties[2 * polar_list], unsigned count, unsigned kept,
                            unsigned order[polar_list])
