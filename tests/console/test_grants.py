@@ -77,7 +77,7 @@ def test_a_program_s_user_may_do_its_own_work(stack, program):
 
 def test_every_table_has_its_row(stack):
     """A new migration needs a row in src/db/grants.c, or its programs are refused."""
-    with open(os.path.join(ROOT, "src", "store", "grants.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src", "db", "grants.c"), encoding="utf-8") as file:
         rows = set(re.findall(r'\{\s*"([a-z_]+)",', file.read()))
     assert {row[0] for row in stack.sql("SHOW TABLES")} == rows
 
