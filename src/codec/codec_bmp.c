@@ -125,7 +125,7 @@ static void palette_row_read(const struct bmp *bmp, const unsigned char *row, ui
 {
     for (uint32_t x = 0; x < width_px; x++, rgb += 3) {
         size_t bit = (size_t)x * bmp->bits;
-        unsigned index = row[bit / 8] >> (8 - bmp->bits - bit % 8) & ((1U << bmp->bits) - 1);
+        unsigned byte = row[bit / 8], index = byte >> (8 - bmp->bits - bit % 8) & ((1U << bmp->bits) - 1);
         const unsigned char *color = bmp->palette + (size_t)index * bmp->palette_step;
         for (int c = 0; c < 3; c++)
             rgb[c] = index < bmp->palette_count ? color[2 - c] : 0;
