@@ -28,6 +28,7 @@ enum {
     uploads_pause_ms = 500,
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
+    quotas_pause_max_ms = 30000, /* half of what an account waits at least */
     census_step_ms = 20,
     census_pause_ms = 10000,
     index_pause_ms = 1000,
@@ -141,7 +142,10 @@ static int64_t periodic_orphans(struct worker *worker)
                                                                        : orphans_pause_ms;
 }
 
-/* Reads an account's rows: the pause is at least twenty times as long as the work. */
+/*
+ * Reads an account's rows: the pause is at least twenty times as long as the work.  A step that waited for a
+ * lock was no work: half the interval of an account is the most.
+ */
 static int64_t periodic_quotas(struct worker *worker)
 {
     bool is_done = false;
@@ -149,6 +153,7 @@ static int64_t periodic_quotas(struct worker *worker)
     enum iw_error error = quota_reconcile(&worker->domain, &is_done);
     flags_database_report(&worker->flags, &worker->context, error, "reconcile_failed");
     int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
+    pause_ms = pause_ms < quotas_pause_max_ms ? pause_ms : quotas_pause_max_ms;
     return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
 }
 
