@@ -53,7 +53,7 @@ watermark_key_file = {tmp_path}/watermark.key
 secret_key_file = {tmp_path}/sealing.key
 """)
     yield str(config), name
-    stack.sql(f"DROP DATABASE IF EXISTS {name}; DROP USER IF EXISTS {name}@localhost")
+    stack.sql(f"DROP DATABASE IF EXISTS `{name}`; DROP USER IF EXISTS '{name}'@localhost")
 
 
 def test_a_first_run_makes_everything_and_a_second_nothing(stack, fresh, tmp_path):
@@ -119,7 +119,7 @@ def test_each_program_gets_a_user_with_its_rights(stack, fresh, tmp_path):
         assert "THE-PASSWORD" in printed and open(tmp_path / "api.password", encoding="ascii").read().strip() not in printed
     finally:
         for user in users.values():
-            stack.sql(f"DROP USER IF EXISTS {user}@localhost")
+            stack.sql(f"DROP USER IF EXISTS '{user}'@localhost")
 
 
 class Host:
