@@ -4,6 +4,8 @@ import zipfile
 
 import pytest
 
+from PIL import Image
+
 import pictures
 
 ENDED = "Download all (ZIP)"
@@ -85,6 +87,17 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     inside.says("This picture has the watermark", "Sent to Grace", "The order of this mark", "boat.png, ordered")
     inside.find(f".result canvas[aria-label='The picture that was read: {copy.name}']")
     inside.picture("read-found-1440-light")
+    for ending in (".tiff", ".bmp"):
+        found = tmp_path / f"found{ending}"
+        with Image.open(copy) as image:
+            image.save(found)
+        inside.press("Read another picture")
+        inside.give([found])
+        inside.says(found.name)
+        inside.picture(f"read-given{ending}-1440-light")
+        inside.press("Read the watermark", "button")
+        inside.says("This picture has the watermark", "Sent to Grace")
+        inside.picture(f"read-found{ending}-1440-light")
     inside.press("Read another picture")
     inside.give([picture])
     inside.says("boat.png")
@@ -155,7 +168,7 @@ def test_a_picture_that_cannot_be_drawn_is_not_ready(inside, tmp_path, files):
 
 
 def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tmp_path):
-    from PIL import Image, ImageDraw
+    from PIL import ImageDraw
     drawing = Image.new("RGB", (800, 600), "white")
     ImageDraw.Draw(drawing).ellipse((100, 100, 500, 500), fill="teal", outline="black", width=6)
     drawing.save(tmp_path / "drawing.png")
