@@ -35,7 +35,7 @@ rules=(
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
     "headers_shipped#every header and every migration is in the release tarball"
-    "console_texts#the console's texts are complete in each language and used"
+    "console_texts#the console's texts have one line each, are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"
     "console_files#the console's files are installed, vendored files unchanged, and no other host is named"
     "tools_shipped#every program of tools/ is in the release tarball"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check the files of the console's front end. Print each finding.
 
-    web_files.py texts     each text key exists in each language, with the same values, and is used
+    web_files.py texts     each line is one text; each text key exists in each language, with the same values, and is used
     web_files.py weight    the first load is small enough; print its bytes with --print
     web_files.py files     each file but README.md is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
 """
@@ -14,6 +14,7 @@ import sys
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
 FIRST_LOAD_MOST = 80_000    # bytes, compressed
 ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
+TEXT_LINE = re.compile(r'  (?:"[\w.]+"|\w+): "(?:[^"\\]|\\.)*",|  // .*|// .*|export default \{|\};')
 VALUE = re.compile(r"\{(\w+)")
 IMPORT = re.compile(r'(?:\bfrom ?|^import ?)"(\.[^"]+)"', re.MULTILINE)
 LINKED = re.compile(r'(?:href|src)="([^"]+)"')
@@ -28,6 +29,10 @@ def scripts():
 
 
 def check_texts():
+    for path in sorted((WEB / "text").glob("*.js")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not TEXT_LINE.fullmatch(line):
+                yield f"web/text/{path.name}:{number}: the line must hold one text, or one comment"
     languages = {path.stem: texts_read(path) for path in sorted((WEB / "text").glob("*.js"))}
     every = set().union(*languages.values())
     for name, texts in languages.items():
