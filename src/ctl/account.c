@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
 #include "db/erasure.h"
@@ -31,12 +31,12 @@ static enum ctl_exit create_run(struct ctl *ctl)
     const char *plan = ctl_option(ctl, "--plan");
     if (!name_check(ctl->arguments[0]))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
     enum iw_error error =
-        accounts_create(store, ctl->arguments[0], plan != NULL ? plan : "free", clock_now_ms(), &id);
-    ctl_store_close(store);
+        accounts_create(db, ctl->arguments[0], plan != NULL ? plan : "free", clock_now_ms(), &id);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("account %" PRId64 "\n", id);
@@ -72,11 +72,11 @@ static enum ctl_exit list_run(struct ctl *ctl)
     struct config config;
     struct account_row *accounts = NULL;
     size_t count = 0;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = accounts_list(store, &accounts, &count);
-    ctl_store_close(store);
+    enum iw_error error = accounts_list(db, &accounts, &count);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
@@ -92,7 +92,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 struct account_work {
     struct ctl *ctl;
     struct config config;
-    const struct store *store;
+    const struct db *db;
     struct account_row account;
     const char *plan;
     int64_t requests; /* a minute; 0: the plan's */
@@ -110,13 +110,13 @@ struct account_work {
  */
 static bool account_do(struct account_work *work, enum iw_error (*action)(struct account_work *work))
 {
-    work->store = ctl_store_open(work->ctl, &work->config);
-    if (work->store == NULL)
+    work->db = ctl_db_open(work->ctl, &work->config);
+    if (work->db == NULL)
         return false;
-    enum iw_error error = accounts_find(work->store, work->ctl->arguments[0], &work->account);
+    enum iw_error error = accounts_find(work->db, work->ctl->arguments[0], &work->account);
     if (error == IW_OK)
         error = action(work);
-    ctl_store_close(work->store);
+    ctl_db_close(work->db);
     if (error != IW_OK)
         ctl_failed(work->ctl);
     return error == IW_OK;
@@ -127,8 +127,8 @@ static bool account_do(struct account_work *work, enum iw_error (*action)(struct
 static enum iw_error plan_set(struct account_work *work)
 {
     const char *plan = work->plan != NULL ? work->plan : work->account.plan;
-    enum iw_error error = accounts_plan_set(work->store, work->account.id, plan, work->requests);
-    return error == IW_OK ? accounts_find(work->store, work->ctl->arguments[0], &work->account) : error;
+    enum iw_error error = accounts_plan_set(work->db, work->account.id, plan, work->requests);
+    return error == IW_OK ? accounts_find(work->db, work->ctl->arguments[0], &work->account) : error;
 }
 
 static enum ctl_exit plan_run(struct ctl *ctl)
@@ -169,9 +169,9 @@ static enum iw_error status_write(struct account_work *work)
     if (work->account.status == work->status)
         return IW_OK;
     if (work->status == ACCOUNT_SUSPENDED)
-        return accounts_suspend(work->store, id);
+        return accounts_suspend(work->db, id);
     enum iw_error error =
-        accounts_resume(work->store, id, clock_now_ms() + work->config.orders_pending_s * 1000);
+        accounts_resume(work->db, id, clock_now_ms() + work->config.orders_pending_s * 1000);
     if (error == IW_OK)
         ctl_worker_wake(work->ctl, &work->config, 0);
     return error;
@@ -201,7 +201,7 @@ static enum ctl_exit resume_run(struct ctl *ctl)
 static enum iw_error quota_write(struct account_work *work)
 {
     work->account.quotas.of[work->quota] = work->limit;
-    return quotas_limit_set(work->store, work->account.id, (enum quota)work->quota, work->limit);
+    return quotas_limit_set(work->db, work->account.id, (enum quota)work->quota, work->limit);
 }
 
 static enum ctl_exit quota_run(struct ctl *ctl)
@@ -277,7 +277,7 @@ static enum iw_error usage_read(struct account_work *work)
 {
     const struct domain domain = {.context = work->ctl->context,
                                   .config = &work->config,
-                                  .store = *work->store,
+                                  .db = *work->db,
                                   .redis = ctl_redis_open(work->ctl, &work->config)};
     enum iw_error error = quota_used(&domain, work->account.id, &work->used);
     redis_free(domain.redis);
@@ -302,7 +302,7 @@ static enum ctl_exit show_run(struct ctl *ctl)
 static enum iw_error deletion_schedule(struct account_work *work)
 {
     work->delete_ms = clock_now_ms() + work->grace_days * 86400000;
-    return erasure_schedule(work->store, work->account.id, work->delete_ms);
+    return erasure_schedule(work->db, work->account.id, work->delete_ms);
 }
 
 static enum ctl_exit delete_run(struct ctl *ctl)

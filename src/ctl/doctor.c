@@ -19,7 +19,7 @@
 #include "base/crypto.h"
 #include "base/endpoint.h"
 #include "base/process.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
 #include "domain/health.h"
@@ -55,7 +55,7 @@ enum doctor_verdict { DOCTOR_OK, DOCTOR_WRONG, DOCTOR_SKIPPED };
 struct doctor {
     struct ctl *ctl;
     struct config config;
-    struct store store;  /* db is NULL when its password cannot be read */
+    struct db db;        /* connection is NULL when its password cannot be read */
     struct redis *redis; /* NULL when its password cannot be read */
     struct db_server server;
     struct site site;
@@ -92,7 +92,7 @@ static enum doctor_verdict check_passwords(struct doctor *doctor)
     const char *password;
     if (config_secret(context, doctor->config.database_password_file, &password) != IW_OK)
         return say_error(doctor, "");
-    doctor->store = (struct store){doctor->ctl->context, db_new(&doctor->config, password)};
+    doctor->db = (struct db){doctor->ctl->context, db_new(&doctor->config, password)};
     if (config_secret(context, doctor->config.redis_password_file, &password) != IW_OK)
         return say_error(doctor, "");
     doctor->redis = redis_new(&doctor->config, password);
@@ -138,9 +138,9 @@ static enum doctor_verdict check_sealing_key(struct doctor *doctor)
 static enum doctor_verdict check_database(struct doctor *doctor)
 {
     int major = 0, minor = 0;
-    if (doctor->store.db == NULL)
+    if (doctor->db.connection == NULL)
         return say(doctor, DOCTOR_SKIPPED, "its password cannot be read");
-    if (db_server_read(&doctor->store, &doctor->server) != IW_OK)
+    if (db_server_read(&doctor->db, &doctor->server) != IW_OK)
         return say_error(doctor, "; see [database] of the configuration");
     doctor->is_database_there = true;
     if (sscanf(doctor->server.version, "%d.%d", &major, &minor) != 2 || major < version_major_least ||
@@ -150,7 +150,7 @@ static enum doctor_verdict check_database(struct doctor *doctor)
     if (doctor->server.is_read_only)
         return say(doctor, DOCTOR_WRONG, "version %s, but it is read-only", doctor->server.version);
     int64_t free_bytes, size_bytes;
-    const char *folder = db_folder(&doctor->store);
+    const char *folder = db_folder(&doctor->db);
     if (folder == NULL || !storage_room(folder, &free_bytes, &size_bytes))
         return say(doctor, DOCTOR_OK, "version %s; the room on its disk is not known",
                    doctor->server.version);
@@ -202,7 +202,7 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
     /* Read again, because the checks before took time. */
-    if (db_server_read(&doctor->store, &doctor->server) != IW_OK)
+    if (db_server_read(&doctor->db, &doctor->server) != IW_OK)
         return say_error(doctor, "");
     int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
     if (llabs((long long)difference_ms) > clock_difference_max_ms)
@@ -246,7 +246,7 @@ static enum doctor_verdict check_migrations(struct doctor *doctor)
                    strerror(errno));
     if (migrate_read(context, directory, &migrations, &count) != IW_OK)
         return say_error(doctor, "");
-    if (migrate_compare(&doctor->store, migrations, count) != IW_OK)
+    if (migrate_compare(&doctor->db, migrations, count) != IW_OK)
         return say_error(doctor, "");
     for (unsigned i = 0; i < count; i++)
         pending += !migrations[i].is_applied;
@@ -270,7 +270,7 @@ static enum doctor_verdict check_keys(struct doctor *doctor)
         const char *known;
         if (keyring_load(context, &doctor->config, purpose, &keyring) != IW_OK)
             context_clear(context);
-        else if (keyring_compare(&doctor->store, &keyring, purpose, &fit, &known) != IW_OK)
+        else if (keyring_compare(&doctor->db, &keyring, purpose, &fit, &known) != IW_OK)
             return say_error(doctor, "");
         if (fit == KEYRING_OTHER)
             return say(doctor, DOCTOR_WRONG,
@@ -288,7 +288,8 @@ static enum doctor_verdict check_keys(struct doctor *doctor)
 /* Each server of database.hosts.  Two writable ones that do not replicate from each other would diverge. */
 static enum doctor_verdict check_hosts(struct doctor *doctor)
 {
-    unsigned count = doctor->store.db == NULL ? 0 : db_host_count(doctor->store.db), ready = 0, plain = 0;
+    unsigned count = doctor->db.connection == NULL ? 0 : db_host_count(doctor->db.connection), ready = 0,
+             plain = 0;
     const char *in_use = "none";
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
@@ -296,7 +297,7 @@ static enum doctor_verdict check_hosts(struct doctor *doctor)
         return say(doctor, DOCTOR_OK, "one server; database.hosts names several");
     for (unsigned i = 0; i < count; i++) {
         struct db_host host;
-        db_host_check(&doctor->store, i, &host);
+        db_host_check(&doctor->db, i, &host);
         if (!host.is_reachable)
             return say(doctor, DOCTOR_WRONG, "%s is not reachable (%s)", host.name, host.cause);
         if (doctor->server.cluster_size > 0 && host.cause[0] != '\0')
@@ -560,8 +561,8 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
     const char *report = "";
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
-    if (workers_list(&doctor->store, &workers, &count) != IW_OK ||
-        workers_paused(&doctor->store, &is_paused) != IW_OK)
+    if (workers_list(&doctor->db, &workers, &count) != IW_OK ||
+        workers_paused(&doctor->db, &is_paused) != IW_OK)
         return say_error(doctor, "");
     for (unsigned i = 0; i < count; i++) {
         if (!health_worker_is_up(&workers[i]))
@@ -595,7 +596,7 @@ static enum doctor_verdict check_mail(struct doctor *doctor)
         return say(doctor, DOCTOR_OK, "off; mail.url and mail.from turn it on");
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
-    if (workers_list(&doctor->store, &workers, &count) != IW_OK)
+    if (workers_list(&doctor->db, &workers, &count) != IW_OK)
         return say_error(doctor, "");
     const struct worker_row *failed = health_mail_failed(workers, count);
     if (failed != NULL)
@@ -768,10 +769,10 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
         printf("%-14s %-8s %s\n", checks[i].name, words[verdict], doctor.line);
         is_well = is_well && verdict == DOCTOR_OK;
     }
-    const struct store store = {ctl->context, doctor.is_database_there ? doctor.store.db : NULL};
-    unsigned left = remaining_print(ctl, &doctor.config, &store, &doctor.site, &is_installed);
+    const struct db db = {ctl->context, doctor.is_database_there ? doctor.db.connection : NULL};
+    unsigned left = remaining_print(ctl, &doctor.config, &db, &doctor.site, &is_installed);
     redis_free(doctor.redis);
-    db_free(doctor.store.db);
+    db_free(doctor.db.connection);
     return is_well && left == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 

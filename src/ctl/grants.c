@@ -43,7 +43,7 @@ const char *grants_password_file(const struct config *config, enum grants_progra
     return text_of(config, keys[program].user)[0] != '\0' && path[0] != '\0' ? path : NULL;
 }
 
-enum iw_error grants_apply(const struct store *administrator, const struct config *config, unsigned *made)
+enum iw_error grants_apply(const struct db *administrator, const struct config *config, unsigned *made)
 {
     enum iw_error error = IW_OK;
     *made = 0;

@@ -10,7 +10,7 @@
 const char *grants_password_file(const struct config *config, enum grants_program program);
 
 /* Creates missing users and gives each its rights, as the administrator; *made: how many were created. */
-enum iw_error grants_apply(const struct store *administrator, const struct config *config,
+enum iw_error grants_apply(const struct db *administrator, const struct config *config,
                            unsigned *made) IW_MUST_USE;
 
 #endif

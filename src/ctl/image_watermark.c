@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "db/accounts.h"
 #include "db/texts.h"
 #include "image/mark_picture.h"
@@ -141,7 +141,7 @@ struct extraction {
     const struct image *original_image; /* NULL: no original */
     uint8_t key[WATERMARK_KEY_BYTES];   /* the master key */
     struct config config;
-    const struct store *store; /* NULL: no database */
+    const struct db *db; /* NULL: no database */
     int64_t *account_ids;
     size_t account_count;
     struct watermark_numbers numbers;
@@ -166,10 +166,10 @@ static enum iw_error accounts_choose(struct ctl *ctl, struct extraction *work, i
     struct account_row *listed = NULL;
     size_t count = 0;
     if (ctl_option(ctl, "--key-file") == NULL) {
-        work->store = ctl_store_open(ctl, &work->config);
-        if (work->store == NULL)
+        work->db = ctl_db_open(ctl, &work->config);
+        if (work->db == NULL)
             return IW_CONFIG_INVALID;
-        if (account_id == 0 && accounts_list(work->store, &listed, &count) != IW_OK)
+        if (account_id == 0 && accounts_list(work->db, &listed, &count) != IW_OK)
             return ctl->context->error;
     }
     work->account_count = count + 1;
@@ -186,8 +186,8 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     struct watermark_candidates candidates = {0, NULL};
     uint8_t key[WATERMARK_KEY_BYTES];
     uint64_t *numbers = NULL;
-    if (work->store != NULL && texts_candidates(work->store, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
-                                                &candidates.count) != IW_OK)
+    if (work->db != NULL && texts_candidates(work->db, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
+                                             &candidates.count) != IW_OK)
         return ctl->context->error;
     candidates.list = numbers;
     crypto_key_derive(work->key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
@@ -209,7 +209,7 @@ static void report_print(const struct watermark_report *report)
 static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t number)
 {
     struct text_owner owner;
-    enum iw_error error = work->store == NULL ? IW_CONFIG_INVALID : texts_owner(work->store, number, &owner);
+    enum iw_error error = work->db == NULL ? IW_CONFIG_INVALID : texts_owner(work->db, number, &owner);
     fprintf(stderr, "number %016" PRIx64 ": ", number);
     if (error == IW_OK)
         fprintf(stderr, "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", since %s, text: %s\n",
@@ -255,7 +255,7 @@ static enum iw_error extract(struct ctl *ctl, struct extraction *work, unsigned 
 
 static enum ctl_exit extract_run(struct ctl *ctl)
 {
-    struct extraction work = {.store = NULL};
+    struct extraction work = {.db = NULL};
     unsigned found = 0;
     int64_t account_id;
     config_init(&work.config);
@@ -273,7 +273,7 @@ static enum ctl_exit extract_run(struct ctl *ctl)
     crypto_wipe(work.key, sizeof work.key);
     codec_picture_free(&work.suspect);
     codec_picture_free(&work.original);
-    ctl_store_close(work.store);
+    ctl_db_close(work.db);
     return code;
 }
 

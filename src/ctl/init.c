@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/grants.h"
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
@@ -44,8 +44,8 @@ struct init {
     struct config administrator_config;
     const char *password; /* database password of the service's user; "" for unix_socket authentication */
     bool has_administrator;
-    struct store store; /* db: the administrator's handle when available, else the service's, else NULL */
-    bool has_tables;    /* all migrations are applied */
+    struct db db; /* connection: the administrator's handle when available, else the service's, else NULL */
+    bool has_tables; /* all migrations are applied */
     char line[1024];
 };
 
@@ -128,9 +128,9 @@ static enum iw_error key_is_lost(struct init *init, enum keyring_purpose purpose
     size_t count = 0;
     enum keyring_fit fit;
     const char *known = "";
-    enum iw_error error = keyring_compare(&init->store, &none, purpose, &fit, &known);
+    enum iw_error error = keyring_compare(&init->db, &none, purpose, &fit, &known);
     if (error == IW_OK)
-        error = accounts_list(&init->store, &accounts, &count);
+        error = accounts_list(&init->db, &accounts, &count);
     *is_lost = known[0] != '\0' || count > 0;
     return error;
 }
@@ -140,11 +140,11 @@ static enum init_verdict key_compare(struct init *init, enum keyring_purpose pur
                                      enum init_verdict verdict)
 {
     struct keyring keyring = {.ids = {""}};
-    if (verdict == INIT_TO_DO || init->store.db == NULL || !init->has_tables)
+    if (verdict == INIT_TO_DO || init->db.connection == NULL || !init->has_tables)
         return verdict;
     enum iw_error error = keyring_load(init->ctl->context, &init->config, purpose, &keyring);
     if (error == IW_OK)
-        error = keyring_check(&init->store, &init->config, &keyring);
+        error = keyring_check(&init->db, &init->config, &keyring);
     return error == IW_OK ? verdict : say_error(init);
 }
 
@@ -158,7 +158,7 @@ static enum init_verdict step_key(struct init *init, enum keyring_purpose purpos
     bool is_lost = false;
     if (access(path, F_OK) == 0)
         return key_compare(init, purpose, secret_report(init, path, IW_TWIN_EXISTS));
-    if (init->store.db != NULL && !init->has_tables)
+    if (init->db.connection != NULL && !init->has_tables)
         return say(init, INIT_TO_DO, "needs the tables: the database decides whether %s may be made", path);
     if (init->has_tables && key_is_lost(init, purpose, &is_lost) != IW_OK)
         return say_error(init);
@@ -214,28 +214,29 @@ static enum init_verdict step_password(struct init *init)
  * Tests whether the service's user can connect. With unix_socket authentication, root takes
  * that user's id for the test.
  */
-static enum iw_error service_ping(struct init *init, const struct store *store)
+static enum iw_error service_ping(struct init *init, const struct db *db)
 {
     const struct passwd *user = getpwnam(init->config.database_user);
     bool is_other = geteuid() == 0 && ctl_is_socket_user(&init->config) && user != NULL;
     if (is_other && seteuid(user->pw_uid) != 0)
         return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become %s.", user->pw_name);
-    enum iw_error error = provision_ping(store);
+    enum iw_error error = provision_ping(db);
     if (is_other && seteuid(0) != 0)
         return context_fail(init->ctl->context, IW_IO_FAILED, "Cannot become root again.");
     return error;
 }
 
 /* The handle of a local database's administrator, who is root over the socket; NULL when that fails. */
-static struct db *administrator_open(struct init *init, const char *database)
+static struct db_connection *administrator_open(struct init *init, const char *database)
 {
     if (geteuid() != 0 || init->config.database_socket[0] == '\0')
         return NULL;
-    struct db *db = ctl_db_administrator(&init->config, database, &init->administrator_config);
-    if (provision_ping(&(struct store){init->ctl->context, db}) == IW_OK)
-        return db;
+    struct db_connection *connection =
+        ctl_db_administrator(&init->config, database, &init->administrator_config);
+    if (provision_ping(&(struct db){init->ctl->context, connection}) == IW_OK)
+        return connection;
     context_clear(init->ctl->context);
-    db_free(db);
+    db_free(connection);
     return NULL;
 }
 
@@ -253,15 +254,15 @@ static enum init_verdict statements_report(struct init *init, const struct provi
 /* Opens the database for the following steps, as administrator when possible. */
 static enum iw_error database_open(struct init *init, bool has_administrator)
 {
-    const struct store service = {init->ctl->context, db_new(&init->config, init->password)};
+    const struct db service = {init->ctl->context, db_new(&init->config, init->password)};
     enum iw_error error = service_ping(init, &service);
     if (has_administrator)
-        init->store.db = administrator_open(init, init->config.database_name);
+        init->db.connection = administrator_open(init, init->config.database_name);
     else if (error == IW_OK)
-        init->store = service;
-    init->has_administrator = has_administrator && init->store.db != NULL;
-    if (init->store.db != service.db)
-        db_free(service.db);
+        init->db = service;
+    init->has_administrator = has_administrator && init->db.connection != NULL;
+    if (init->db.connection != service.connection)
+        db_free(service.connection);
     return error;
 }
 
@@ -273,10 +274,10 @@ static enum init_verdict step_database(struct init *init)
     if (!provision_is_sound(&provision))
         return say(init, INIT_TO_DO,
                    "database.name, database.user or the password has characters that need quoting");
-    const struct store administrator = {init->ctl->context, administrator_open(init, "mysql")};
-    bool has_administrator = administrator.db != NULL;
+    const struct db administrator = {init->ctl->context, administrator_open(init, "mysql")};
+    bool has_administrator = administrator.connection != NULL;
     enum iw_error error = has_administrator ? provision_run(&administrator, &provision, &made) : IW_OK;
-    db_free(administrator.db);
+    db_free(administrator.connection);
     if (error != IW_OK)
         return say_error(init);
     if (database_open(init, has_administrator) == IW_OK)
@@ -295,9 +296,9 @@ static enum init_verdict step_database(struct init *init)
 static enum init_verdict step_tables(struct init *init)
 {
     unsigned applied = 0;
-    if (init->store.db == NULL)
+    if (init->db.connection == NULL)
         return say(init, INIT_TO_DO, "needs the database");
-    if (migrate_all(init->ctl, &init->store, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
+    if (migrate_all(init->ctl, &init->db, ctl_option(init->ctl, "--directory"), &applied) != IW_OK)
         return say_error(init);
     init->has_tables = true;
     return applied > 0 ? say(init, INIT_MADE, "%u migrations applied", applied)
@@ -338,7 +339,7 @@ static enum init_verdict step_grants(struct init *init)
     if (!init->has_administrator)
         return say(init, INIT_THERE,
                    "not checked; the administrator must have run the output of imgwardctl grants");
-    if (grants_apply(&init->store, &init->config, &made) != IW_OK)
+    if (grants_apply(&init->db, &init->config, &made) != IW_OK)
         return say_error(init);
     return made > 0 ? say(init, INIT_MADE, "%u users with the rights of their programs", made)
                     : say(init, INIT_THERE, "each program has its rights");
@@ -382,7 +383,7 @@ static enum iw_error account_make(struct init *init, const char *name, char key[
     uint8_t digest[32];
     char prefix[key_prefix_size];
     int64_t account = 0, id = 0, now_ms = clock_now_ms();
-    enum iw_error error = accounts_create(&init->store, name, plan != NULL ? plan : "free", now_ms, &account);
+    enum iw_error error = accounts_create(&init->db, name, plan != NULL ? plan : "free", now_ms, &account);
     if (error != IW_OK)
         return error;
     key_make(key);
@@ -390,7 +391,7 @@ static enum iw_error account_make(struct init *init, const char *name, char key[
     key_prefix(key, prefix);
     const struct keys_row row = {
         .account_id = account, .name = "first", .digest = digest, .prefix = prefix, .created_ms = now_ms};
-    return keys_insert(&init->store, &row, &id);
+    return keys_insert(&init->db, &row, &id);
 }
 
 static enum init_verdict step_account(struct init *init)
@@ -400,9 +401,9 @@ static enum init_verdict step_account(struct init *init)
     struct account_row *accounts = NULL;
     size_t count = 0;
     char key[key_size];
-    if (init->store.db == NULL)
+    if (init->db.connection == NULL)
         return say(init, INIT_TO_DO, "needs the database");
-    if (accounts_list(&init->store, &accounts, &count) != IW_OK)
+    if (accounts_list(&init->db, &accounts, &count) != IW_OK)
         return say_error(init);
     if (count > 0)
         return say(init, INIT_THERE, "%zu accounts; imgwardctl account list shows them", count);
@@ -426,7 +427,7 @@ static enum init_verdict user_report(struct init *init, const char *email, const
         return say(init, INIT_TO_DO, "\"%s\" is not an e-mail address", email);
     user.name = arena_text_n(context->arena, user.email, strcspn(user.email, "@"));
     user.account.id = account->id;
-    if (user_make(&init->store, &init->config, &user, password) != IW_OK)
+    if (user_make(&init->db, &init->config, &user, password) != IW_OK)
         return say_error(init);
     return say(init, INIT_MADE, "%s, owner of \"%s\" and of the operator; its password, shown only once: %s",
                user.email, account->name, password);
@@ -442,10 +443,10 @@ static enum init_verdict step_user(struct init *init)
     const struct users_page one = {.limit = 1};
     if (email == NULL && !init->config.console_enabled)
         return say(init, INIT_THERE, "not needed: console.enabled is no");
-    if (init->store.db == NULL)
+    if (init->db.connection == NULL)
         return say(init, INIT_TO_DO, "needs the database");
-    if (users_page(&init->store, &one, &users, &count, &total) != IW_OK ||
-        accounts_list(&init->store, &accounts, &account_count) != IW_OK)
+    if (users_page(&init->db, &one, &users, &count, &total) != IW_OK ||
+        accounts_list(&init->db, &accounts, &account_count) != IW_OK)
         return say_error(init);
     if (total > 0)
         return say(init, INIT_THERE, "%" PRId64 " users; imgwardctl user list shows them", total);
@@ -477,14 +478,14 @@ static void init_end(struct init *init, const unsigned counts[])
 {
     struct site site;
     bool is_installed;
-    const struct store store = {init->ctl->context, init->has_tables ? init->store.db : NULL};
+    const struct db db = {init->ctl->context, init->has_tables ? init->db.connection : NULL};
     site_read(init->ctl->context, init->config.api_nginx_file, init->config.api_public_url, &site);
     if (counts[INIT_TO_DO] > 0)
         printf("%u made, %u TO DO above; then run imgwardctl init again\n", counts[INIT_MADE],
                counts[INIT_TO_DO]);
     else if (counts[INIT_MADE] > 0)
         printf("%u made\n", counts[INIT_MADE]);
-    unsigned left = remaining_print(init->ctl, &init->config, &store, &site, &is_installed);
+    unsigned left = remaining_print(init->ctl, &init->config, &db, &site, &is_installed);
     if (left == 0 && counts[INIT_TO_DO] == 0)
         printf("%s; imgwardctl doctor checks everything\n",
                is_installed ? "nothing is left to do" : "nothing to do");
@@ -493,7 +494,7 @@ static void init_end(struct init *init, const unsigned counts[])
 static enum ctl_exit init_run(struct ctl *ctl)
 {
     static const char *const words[] = {[INIT_THERE] = "there", [INIT_MADE] = "made", [INIT_TO_DO] = "TO DO"};
-    struct init init = {.ctl = ctl, .store = {.context = ctl->context}, .password = ""};
+    struct init init = {.ctl = ctl, .db = {.context = ctl->context}, .password = ""};
     unsigned counts[INIT_TO_DO + 1] = {0};
     if (!ctl_config(ctl, &init.config))
         return CTL_FAILED;
@@ -508,7 +509,7 @@ static enum ctl_exit init_run(struct ctl *ctl)
     }
     crypto_wipe(init.line, sizeof init.line);
     init_end(&init, counts);
-    db_free(init.store.db);
+    db_free(init.db.connection);
     return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
 }
 

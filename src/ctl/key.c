@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
 #include "db/keys.h"
@@ -27,14 +27,14 @@ static bool name_check(const char *name)
     return false;
 }
 
-static enum iw_error key_add(struct ctl *ctl, const struct store *store, const char *name, int64_t days,
+static enum iw_error key_add(struct ctl *ctl, const struct db *db, const char *name, int64_t days,
                              char key[key_size])
 {
     struct account_row account;
     uint8_t digest[32];
     char prefix[key_prefix_size];
     int64_t id = 0, now_ms = clock_now_ms();
-    enum iw_error error = accounts_find(store, ctl->arguments[0], &account);
+    enum iw_error error = accounts_find(db, ctl->arguments[0], &account);
     if (error != IW_OK)
         return error;
     key_make(key);
@@ -46,7 +46,7 @@ static enum iw_error key_add(struct ctl *ctl, const struct store *store, const c
                                  .prefix = prefix,
                                  .created_ms = now_ms,
                                  .expires_ms = days > 0 ? now_ms + days * day_ms : 0};
-    error = keys_insert(store, &row, &id);
+    error = keys_insert(db, &row, &id);
     if (error == IW_OK)
         fprintf(stderr, "key %" PRId64 " of account %" PRId64 "; it is shown only once:\n", id, account.id);
     return error;
@@ -60,11 +60,11 @@ static enum ctl_exit create_run(struct ctl *ctl)
     const char *name = ctl_option(ctl, "--name") != NULL ? ctl_option(ctl, "--name") : "";
     if (!name_check(name) || !ctl_option_integer(ctl, "--expires-days", 1, days_max, 0, &days))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_add(ctl, store, name, days, key);
-    ctl_store_close(store);
+    enum iw_error error = key_add(ctl, db, name, days, key);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     puts(key);
@@ -113,14 +113,14 @@ static enum ctl_exit list_run(struct ctl *ctl)
     struct account_key *keys = NULL;
     size_t count = 0;
     enum iw_error error = IW_OK;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
     if (ctl->argument_count > 0)
-        error = accounts_find(store, ctl->arguments[0], &account);
+        error = accounts_find(db, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = keys_list(store, account.id, &keys, &count);
-    ctl_store_close(store);
+        error = keys_list(db, account.id, &keys, &count);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
@@ -131,7 +131,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 }
 
 /* A number is an id; any other text is the beginning of a key, or a whole key. */
-static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_t *id)
+static enum iw_error key_find(struct ctl *ctl, const struct db *db, int64_t *id)
 {
     const char *given = ctl->arguments[0];
     char prefix[key_prefix_size];
@@ -141,20 +141,20 @@ static enum iw_error key_find(struct ctl *ctl, const struct store *store, int64_
         return context_fail(ctl->context, IW_VALIDATION_FAILED,
                             "Give the id of the key or its first %d characters.", key_prefix_length);
     key_prefix(given, prefix);
-    return keys_find_by_prefix(store, prefix, id);
+    return keys_find_by_prefix(db, prefix, id);
 }
 
 static enum ctl_exit revoke_run(struct ctl *ctl)
 {
     struct config config;
     int64_t id = 0;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_find(ctl, store, &id);
+    enum iw_error error = key_find(ctl, db, &id);
     if (error == IW_OK)
-        error = keys_revoke(store, id, clock_now_ms());
-    ctl_store_close(store);
+        error = keys_revoke(db, id, clock_now_ms());
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("key %" PRId64 ": revoked; it is refused everywhere within %" PRId64 " s\n", id,
@@ -168,14 +168,14 @@ static enum ctl_exit expire_run(struct ctl *ctl)
     int64_t id = 0, days = 0, expires_at_ms;
     if (!ctl_option_integer(ctl, "--days", 0, days_max, 0, &days))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_find(ctl, store, &id);
+    enum iw_error error = key_find(ctl, db, &id);
     expires_at_ms = clock_now_ms() + days * day_ms;
     if (error == IW_OK)
-        error = keys_expire(store, id, expires_at_ms);
-    ctl_store_close(store);
+        error = keys_expire(db, id, expires_at_ms);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("key %" PRId64 ": expires %s\n", id, ctl_time(ctl, expires_at_ms));

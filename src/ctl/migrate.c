@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/grants.h"
 #include "domain/keyring.h"
 
@@ -67,7 +67,7 @@ static void migration_print(const struct ctl *ctl, const struct migration *migra
         printf("%s: pending, %u statements\n", migration->name, migration->statement_count);
 }
 
-static enum iw_error pending_apply(const struct store *store, struct migration *migrations, unsigned count,
+static enum iw_error pending_apply(const struct db *db, struct migration *migrations, unsigned count,
                                    unsigned *applied)
 {
     enum iw_error error = IW_OK;
@@ -77,64 +77,63 @@ static enum iw_error pending_apply(const struct store *store, struct migration *
         printf("%s: applying %u statements\n", migrations[i].name,
                migrations[i].statement_count - migrations[i].statements_done);
         fflush(stdout);
-        error = migrate_apply(store, &migrations[i]);
+        error = migrate_apply(db, &migrations[i]);
         (*applied)++;
     }
     return error;
 }
 
 /* Lists or applies the migrations while the lock is held. */
-static enum iw_error migrations_work(struct ctl *ctl, const struct store *store, const char *directory,
-                                     bool is_dry, unsigned *applied, unsigned *count)
+static enum iw_error migrations_work(struct ctl *ctl, const struct db *db, const char *directory, bool is_dry,
+                                     unsigned *applied, unsigned *count)
 {
     struct migration *migrations = NULL;
     *applied = *count = 0;
     enum iw_error error = migrate_read(
         ctl->context, directory != NULL ? directory : migrate_directory_default, &migrations, count);
     if (error == IW_OK)
-        error = migrate_lock(store);
+        error = migrate_lock(db);
     if (error != IW_OK)
         return error;
-    error = migrate_compare(store, migrations, *count);
+    error = migrate_compare(db, migrations, *count);
     for (unsigned i = 0; i < *count && error == IW_OK && is_dry; i++)
         migration_print(ctl, &migrations[i]);
     if (error == IW_OK && !is_dry)
-        error = pending_apply(store, migrations, *count, applied);
+        error = pending_apply(db, migrations, *count, applied);
     if (error == IW_OK)
-        migrate_unlock(store);
+        migrate_unlock(db);
     return error;
 }
 
-enum iw_error migrate_all(struct ctl *ctl, const struct store *store, const char *directory,
-                          unsigned *applied)
+enum iw_error migrate_all(struct ctl *ctl, const struct db *db, const char *directory, unsigned *applied)
 {
     unsigned count;
-    return migrations_work(ctl, store, directory, false, applied, &count);
+    return migrations_work(ctl, db, directory, false, applied, &count);
 }
 
-static const struct store *database_open(struct ctl *ctl, struct config *config, struct config *administrator)
+static const struct db *database_open(struct ctl *ctl, struct config *config, struct config *administrator)
 {
     if (ctl_option(ctl, "--administrator") == NULL)
-        return ctl_store_open(ctl, config);
+        return ctl_db_open(ctl, config);
     if (!ctl_config(ctl, config))
         return NULL;
-    struct store *store = arena_alloc(ctl->context->arena, sizeof *store);
-    *store = (struct store){ctl->context, ctl_db_administrator(config, config->database_name, administrator)};
-    return store;
+    struct db *db = arena_alloc(ctl->context->arena, sizeof *db);
+    *db = (struct db){ctl->context, ctl_db_administrator(config, config->database_name, administrator)};
+    return db;
 }
 
 /*
  * Records the ids of the keys that this host has, so that an upgrade does it before the new programs
  * start.  The migration succeeded: another key is only reported.
  */
-static void keys_record(struct ctl *ctl, const struct store *store, const struct config *config)
+static void keys_record(struct ctl *ctl, const struct db *db, const struct config *config)
 {
     struct context *context = ctl->context;
     struct keyring keyring = {.ids = {""}};
     for (unsigned purpose = 0; purpose < keyring_purpose_count; purpose++)
         if (keyring_load(context, config, (enum keyring_purpose)purpose, &keyring) != IW_OK)
             context_clear(context);
-    if (keyring_check(store, config, &keyring) == IW_CONFIG_INVALID)
+    if (keyring_check(db, config, &keyring) == IW_CONFIG_INVALID)
         fprintf(stderr, "imgwardctl: %s\n", context->sentence);
     context_clear(context);
 }
@@ -144,20 +143,19 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     struct config config, administrator;
     unsigned applied, count, made = 0;
     bool is_dry = ctl_option(ctl, "--dry-run") != NULL;
-    const struct store *store = database_open(ctl, &config, &administrator);
-    if (store == NULL)
+    const struct db *db = database_open(ctl, &config, &administrator);
+    if (db == NULL)
         return CTL_FAILED;
     if (config.database_timeout_s < statement_timeout_s)
         config.database_timeout_s = statement_timeout_s;
     administrator.database_timeout_s = statement_timeout_s;
-    enum iw_error error =
-        migrations_work(ctl, store, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
+    enum iw_error error = migrations_work(ctl, db, ctl_option(ctl, "--directory"), is_dry, &applied, &count);
     /* New tables need new rights. */
     if (error == IW_OK && !is_dry && ctl_option(ctl, "--administrator") != NULL)
-        error = grants_apply(store, &config, &made);
+        error = grants_apply(db, &config, &made);
     if (error == IW_OK && !is_dry)
-        keys_record(ctl, store, &config);
-    ctl_store_close(store);
+        keys_record(ctl, db, &config);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (!is_dry)

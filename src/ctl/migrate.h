@@ -20,7 +20,7 @@ enum iw_error migrate_read(struct context *context, const char *directory, struc
  * Applies all pending migrations and prints a line for each; *applied is their number.
  * directory may be NULL for the default.
  */
-enum iw_error migrate_all(struct ctl *ctl, const struct store *store, const char *directory,
+enum iw_error migrate_all(struct ctl *ctl, const struct db *db, const char *directory,
                           unsigned *applied) IW_MUST_USE;
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/render.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "domain/files/retention.h"
 #include "domain/orders/reopen.h"
@@ -40,11 +40,11 @@ static enum ctl_exit show_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = orders_inspect(store, id, tables);
-    ctl_store_close(store);
+    enum iw_error error = orders_inspect(db, id, tables);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL) {
@@ -74,11 +74,11 @@ static enum ctl_exit find_run(struct ctl *ctl)
     }
     if (!ctl_option_integer(ctl, "--most", 1, listed_max, listed_default, &wanted.most))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = orders_search(store, &wanted, &table);
-    ctl_store_close(store);
+    enum iw_error error = orders_search(db, &wanted, &table);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);
@@ -114,12 +114,12 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
+    const struct domain domain = {.context = ctl->context, .config = &config, .db = *db};
     enum iw_error error = reopen_order(&domain, id, &done);
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (!reopening_print(id, &done))
@@ -135,15 +135,15 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
+    const struct domain domain = {.context = ctl->context, .config = &config, .db = *db};
     enum iw_error error = storage_open(ctl->context, &config, &storage);
     if (error == IW_OK)
         error = retention_cancel(&domain, storage, id, ctl_option(ctl, "--force") != NULL);
     storage_close(storage);
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("order %" PRId64 ": cancelled\n", id);

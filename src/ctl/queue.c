@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/render.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/deliveries.h"
 #include "db/files.h"
@@ -77,13 +77,13 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
 {
     struct config config;
     struct queue_facts facts = {.count = 0};
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = jobs_counts(store, &facts.counts, &facts.count);
+    enum iw_error error = jobs_counts(db, &facts.counts, &facts.count);
     if (error == IW_OK)
-        error = jobs_inspect_owners(store, &facts.owners);
-    ctl_store_close(store);
+        error = jobs_inspect_owners(db, &facts.owners);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     facts.wakeups = wakeups_read(ctl, &config);
@@ -101,25 +101,25 @@ struct status {
     struct worker_row *workers;
     unsigned worker_count;
     struct query_table rates;
-    struct query_count *deliveries, *store;
+    struct query_count *deliveries, *db;
     unsigned delivery_count, store_count;
     bool is_paused;
 };
 
-static enum iw_error status_read(const struct store *store, struct status *status)
+static enum iw_error status_read(const struct db *db, struct status *status)
 {
-    enum iw_error error = jobs_counts(store, &status->queue.counts, &status->queue.count);
+    enum iw_error error = jobs_counts(db, &status->queue.counts, &status->queue.count);
     if (error == IW_OK)
-        error = jobs_inspect_owners(store, &status->queue.owners);
+        error = jobs_inspect_owners(db, &status->queue.owners);
     if (error == IW_OK)
-        error = workers_list(store, &status->workers, &status->worker_count);
+        error = workers_list(db, &status->workers, &status->worker_count);
     if (error == IW_OK)
-        error = workers_paused(store, &status->is_paused);
+        error = workers_paused(db, &status->is_paused);
     if (error == IW_OK)
-        error = jobs_inspect_rates(store, &status->rates);
+        error = jobs_inspect_rates(db, &status->rates);
     if (error == IW_OK)
-        error = deliveries_status_counts(store, &status->deliveries, &status->delivery_count);
-    return error == IW_OK ? files_store_bytes(store, &status->store, &status->store_count) : error;
+        error = deliveries_status_counts(db, &status->deliveries, &status->delivery_count);
+    return error == IW_OK ? files_store_bytes(db, &status->db, &status->store_count) : error;
 }
 
 static int64_t oldest_s(const struct queue_facts *facts)
@@ -150,7 +150,7 @@ static void status_print(const struct ctl *ctl, const struct status *status)
         printf("  %s %" PRId64, status->deliveries[i].state, status->deliveries[i].count);
     printf("\nstore");
     for (unsigned i = 0; i < status->store_count; i++)
-        printf("  %s %" PRId64 " MiB", status->store[i].state, status->store[i].count >> 20);
+        printf("  %s %" PRId64 " MiB", status->db[i].state, status->db[i].count >> 20);
     printf("\n");
 }
 
@@ -184,18 +184,18 @@ static void status_render(struct render *render, const void *facts)
     render_array_end(render);
     ctl_table_render(render, &status->rates);
     gauges_render(render, "deliveries", status->deliveries, status->delivery_count);
-    gauges_render(render, "storeBytes", status->store, status->store_count);
+    gauges_render(render, "storeBytes", status->db, status->store_count);
 }
 
 static enum ctl_exit status_run(struct ctl *ctl)
 {
     struct config config;
     struct status status = {.is_paused = false};
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = status_read(store, &status);
-    ctl_store_close(store);
+    enum iw_error error = status_read(db, &status);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     status.queue.wakeups = wakeups_read(ctl, &config);
@@ -212,11 +212,11 @@ static enum ctl_exit pause_set(struct ctl *ctl, bool is_paused)
 {
     struct config config;
     bool is_changed = false;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = workers_pause(store, is_paused, &is_changed);
-    ctl_store_close(store);
+    enum iw_error error = workers_pause(db, is_paused, &is_changed);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("queue: %s%s; workers follow within %" PRId64 " s\n", is_changed ? "" : "was already ",
@@ -234,11 +234,11 @@ static enum ctl_exit resume_run(struct ctl *ctl)
     return pause_set(ctl, false);
 }
 
-static enum iw_error leased_count(const struct store *store, int64_t *leased)
+static enum iw_error leased_count(const struct db *db, int64_t *leased)
 {
     struct jobs_count *counts;
     unsigned count;
-    enum iw_error error = jobs_counts(store, &counts, &count);
+    enum iw_error error = jobs_counts(db, &counts, &count);
     *leased = 0;
     for (unsigned i = 0; error == IW_OK && i < count; i++)
         *leased += counts[i].state == JOB_LEASED ? counts[i].count : 0;
@@ -253,19 +253,19 @@ static enum ctl_exit drain_run(struct ctl *ctl)
     int64_t wait_s, leased = 0, begun_ms = clock_monotonic_ms();
     if (!ctl_option_integer(ctl, "--wait", 1, drain_max_s, drain_default_s, &wait_s))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = workers_pause(store, true, &is_changed);
+    enum iw_error error = workers_pause(db, true, &is_changed);
     int64_t heard_ms = begun_ms + (config.worker_heartbeat_s + 1) * 1000;
     while (error == IW_OK) {
-        error = leased_count(store, &leased);
+        error = leased_count(db, &leased);
         int64_t now_ms = clock_monotonic_ms();
         if ((leased == 0 && now_ms >= heard_ms) || now_ms - begun_ms >= wait_s * 1000)
             break;
         sleep(1);
     }
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("queue: paused, %" PRId64 " jobs running\n", leased);
@@ -279,11 +279,11 @@ static enum ctl_exit dead_run(struct ctl *ctl)
     int64_t most;
     if (!ctl_option_integer(ctl, "--most", 1, dead_max, dead_default, &most))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = jobs_inspect_failed(store, most, &table);
-    ctl_store_close(store);
+    enum iw_error error = jobs_inspect_failed(db, most, &table);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);

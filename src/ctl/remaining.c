@@ -17,7 +17,7 @@ static const char *const unit_names[] = {"imgward-api", "imgward-worker", "imgwa
 struct remaining {
     struct ctl *ctl;
     const struct config *config;
-    const struct store *store;
+    const struct db *db;
     const struct site *site;
     const char *units[UNIT_COUNT]; /* properties of each unit, one a line */
     char line[line_bytes];         /* empty: nothing remains */
@@ -110,9 +110,9 @@ static void user_of_console(struct remaining *remaining)
     size_t count = 0;
     int64_t total = 0;
     const struct users_page one = {.limit = 1};
-    if (!remaining->config->console_enabled || remaining->store->db == NULL)
+    if (!remaining->config->console_enabled || remaining->db->connection == NULL)
         return;
-    if (users_page(remaining->store, &one, &users, &count, &total) != IW_OK)
+    if (users_page(remaining->db, &one, &users, &count, &total) != IW_OK)
         context_clear(remaining->ctl->context);
     else if (total == 0)
         say(remaining, "imgwardctl init --user EMAIL makes the first user of the console");
@@ -135,10 +135,10 @@ static void services_enable(struct remaining *remaining)
 static void (*const lines[])(struct remaining *remaining) = {
     name_of_service, site_of_nginx, certificate, user_of_console, services_start, services_enable};
 
-unsigned remaining_print(struct ctl *ctl, const struct config *config, const struct store *store,
+unsigned remaining_print(struct ctl *ctl, const struct config *config, const struct db *db,
                          const struct site *site, bool *is_installed)
 {
-    struct remaining remaining = {.ctl = ctl, .config = config, .store = store, .site = site};
+    struct remaining remaining = {.ctl = ctl, .config = config, .db = db, .site = site};
     unsigned count = 0;
     *is_installed =
         units_read(&remaining) &&

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "domain/keyring.h"
 #include "service/files/presign.h"
 #include "service/secret/secret_box.h"
@@ -77,7 +77,7 @@ static bool ids_read(struct ctl *ctl, const struct config *config, enum keyring_
 }
 
 /* Prints a line for each key.  A key that the database does not know yet is no fault. */
-static enum ctl_exit keys_check(struct ctl *ctl, const struct store *store, const struct config *config)
+static enum ctl_exit keys_check(struct ctl *ctl, const struct db *db, const struct config *config)
 {
     static const char *const words[] = {[KEYRING_FITS] = "fits the database",
                                         [KEYRING_UNKNOWN] = "not recorded yet",
@@ -91,7 +91,7 @@ static enum ctl_exit keys_check(struct ctl *ctl, const struct store *store, cons
         const char *known = "";
         if (!ids_read(ctl, config, purpose, &keyring))
             return CTL_FAILED;
-        if (keyring_compare(store, &keyring, purpose, &fit, &known) != IW_OK)
+        if (keyring_compare(db, &keyring, purpose, &fit, &known) != IW_OK)
             return ctl_failed(ctl);
         printf("%-10s %-34s %s: %s\n", keyring_name(purpose), keyring.ids[i], keyring_path(config, purpose),
                words[fit]);
@@ -104,15 +104,15 @@ static enum ctl_exit keys_check(struct ctl *ctl, const struct store *store, cons
 static enum ctl_exit check_run(struct ctl *ctl)
 {
     struct config config;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum ctl_exit code = keys_check(ctl, store, &config);
-    ctl_store_close(store);
+    enum ctl_exit code = keys_check(ctl, db, &config);
+    ctl_db_close(db);
     return code;
 }
 
-static enum ctl_exit key_accept(struct ctl *ctl, const struct store *store, const struct config *config,
+static enum ctl_exit key_accept(struct ctl *ctl, const struct db *db, const struct config *config,
                                 enum keyring_purpose purpose)
 {
     struct keyring keyring;
@@ -120,13 +120,13 @@ static enum ctl_exit key_accept(struct ctl *ctl, const struct store *store, cons
     const char *known;
     if (!ids_read(ctl, config, purpose, &keyring))
         return CTL_FAILED;
-    if (keyring_compare(store, &keyring, purpose, &fit, &known) != IW_OK)
+    if (keyring_compare(db, &keyring, purpose, &fit, &known) != IW_OK)
         return ctl_failed(ctl);
     if (fit == KEYRING_ABSENT) {
         fprintf(stderr, "imgwardctl: %s does not exist.\n", keyring_path(config, purpose));
         return CTL_FAILED;
     }
-    if (keyring_accept(store, &keyring, purpose) != IW_OK)
+    if (keyring_accept(db, &keyring, purpose) != IW_OK)
         return ctl_failed(ctl);
     printf("%s: %s is recorded, in place of %s; restart the service on every host\n", keyring_name(purpose),
            keyring.ids[purpose], known[0] != '\0' ? known : "none");
@@ -141,11 +141,11 @@ static enum ctl_exit accept_run(struct ctl *ctl)
         fprintf(stderr, "imgwardctl: the key is watermark, sealing or signing.\n");
         return CTL_FAILED;
     }
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum ctl_exit code = key_accept(ctl, store, &config, purpose);
-    ctl_store_close(store);
+    enum ctl_exit code = key_accept(ctl, db, &config, purpose);
+    ctl_db_close(db);
     return code;
 }
 

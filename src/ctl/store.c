@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "db/files.h"
 #include "db/orders.h"
 #include "domain/files/reclaim.h"
@@ -22,7 +22,7 @@ enum {
 
 struct verification {
     struct context context; /* of one step: its arena is reset after each */
-    struct store store;     /* uses context */
+    struct db db;           /* uses context */
     struct storage *storage;
     struct render *render; /* of the faults as JSON; NULL: print them immediately */
     bool is_quick;
@@ -41,7 +41,7 @@ static bool is_still_named(struct verification *work, const struct files_stored 
 {
     struct query_texts keys;
     context_clear(&work->context);
-    if (orders_store_keys(&work->store, file->order_id, &keys) != IW_OK)
+    if (orders_store_keys(&work->db, file->order_id, &keys) != IW_OK)
         return true;
     for (unsigned i = 0; i < keys.count; i++)
         if (strcmp(keys.items[i], file->store_key) == 0)
@@ -115,10 +115,10 @@ static void progress_report(struct verification *work)
 static enum iw_error orders_verify(struct verification *work)
 {
     struct files_step step = {.after_order_id = 0};
-    enum iw_error error = orders_count_all(&work->store, &work->order_total);
+    enum iw_error error = orders_count_all(&work->db, &work->order_total);
     while (error == IW_OK) {
         arena_reset(work->context.arena);
-        error = files_stored_next(&work->store, &step);
+        error = files_stored_next(&work->db, &step);
         if (error != IW_OK || step.orders == 0)
             return error;
         for (unsigned i = 0; i < step.count; i++) {
@@ -169,15 +169,15 @@ static enum ctl_exit verify_run(struct ctl *ctl)
     work->render = ctl_option(ctl, "--json") != NULL ? &render : NULL;
     if (!ctl_option_integer(ctl, "--progress", 0, 86400, progress_default_s, &work->progress_s))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    work->store = (struct store){&work->context, store->db};
+    work->db = (struct db){&work->context, db->connection};
     text_init(&text, ctl->context->arena);
     render_init(&render, &text);
     render_array_begin(&render, NULL);
     enum iw_error error = verify_work(ctl, &config, work);
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     render_array_end(&render);
@@ -212,10 +212,10 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     struct config config;
     struct storage *storage = NULL;
     unsigned orders = 0, unfinished = 0, files = 0;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    const struct domain domain = {.context = ctl->context, .config = &config, .store = *store};
+    const struct domain domain = {.context = ctl->context, .config = &config, .db = *db};
     enum iw_error error = storage_open(ctl->context, &config, &storage);
     if (error == IW_OK)
         error = reclaim_inputs(&domain, storage, &orders);
@@ -224,7 +224,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     if (error == IW_OK)
         error = storage_sweep(storage, ctl->context, unfinished_age_s, &unfinished);
     storage_close(storage);
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("store: inputs of %u ended orders deleted, %u files that no row names, %u unfinished writes "

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "db/files.h"
 #include "db/orders.h"
 #include "service/files/storage.h"
@@ -16,7 +16,7 @@ enum { piece_bytes = 256 * 1024, progress_default_s = 10 };
 
 struct copying {
     struct context context; /* of one step: its arena is reset after each */
-    struct store store;     /* uses context */
+    struct db db;           /* uses context */
     struct storage *from;
     struct storage *to;
     int64_t progress_s;
@@ -115,11 +115,11 @@ static void progress_report(struct copying *work, int64_t after_order_id)
 static enum iw_error orders_copy(struct copying *work, int64_t after_order_id)
 {
     struct files_step step = {.after_order_id = after_order_id};
-    enum iw_error error = orders_count_all(&work->store, &work->order_total);
+    enum iw_error error = orders_count_all(&work->db, &work->order_total);
     while (error == IW_OK) {
         arena_reset(work->context.arena);
         int64_t from = step.after_order_id;
-        error = files_stored_next(&work->store, &step);
+        error = files_stored_next(&work->db, &step);
         if (error != IW_OK || step.orders == 0)
             return error;
         for (unsigned i = 0; error == IW_OK && i < step.count; i++) {
@@ -177,12 +177,12 @@ static enum ctl_exit copy_run(struct ctl *ctl)
                      ctl->arguments[0]);
         return ctl_failed(ctl);
     }
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    work->store = (struct store){&work->context, store->db};
+    work->db = (struct db){&work->context, db->connection};
     enum iw_error error = copy_work(ctl, &config, work, after_order_id);
-    ctl_store_close(store);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("store: %" PRId64 " files copied to %s, %" PRId64 " present there, %" PRId64 " missing, %" PRId64

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 
 /* JSON that is built in the arena of the command. */
 struct output {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
 #include "db/users.h"
@@ -26,20 +26,19 @@ const char *user_password_make(struct arena *arena)
     return crypto_base64url(arena, random, sizeof random);
 }
 
-enum iw_error user_make(const struct store *store, const struct config *config, struct user *user,
+enum iw_error user_make(const struct db *db, const struct config *config, struct user *user,
                         const char *password)
 {
     const struct audit_actor actor = {.account_id = user->account.id, .address = ""};
-    const struct domain domain = {.context = store->context, .config = config, .store = *store};
+    const struct domain domain = {.context = db->context, .config = config, .db = *db};
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = password_hash(store->context, config, password, &user->password_hash);
+    enum iw_error error = password_hash(db->context, config, password, &user->password_hash);
     user->email_verified_ms = now_ms;
     if (error == IW_OK)
-        error = users_insert(store, user, now_ms, &user->id);
+        error = users_insert(db, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
-        context_clear(store->context);
-        return context_fail(store->context, error, "There is a user with the address %s already.",
-                            user->email);
+        context_clear(db->context);
+        return context_fail(db->context, error, "There is a user with the address %s already.", user->email);
     }
     return error == IW_OK ? audit_add(&domain, &actor, "userMade", "email", user->email, NULL) : error;
 }
@@ -83,15 +82,15 @@ static enum ctl_exit create_run(struct ctl *ctl)
     struct user user = {.email = email_of(ctl)};
     if (user.email == NULL || !options_read(ctl, &user))
         return CTL_FAILED;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
     const char *password = user_password_make(ctl->context->arena);
-    enum iw_error error = accounts_find(store, ctl->arguments[1], &account);
+    enum iw_error error = accounts_find(db, ctl->arguments[1], &account);
     user.account.id = account.id;
     if (error == IW_OK)
-        error = user_make(store, &config, &user, password);
-    ctl_store_close(store);
+        error = user_make(db, &config, &user, password);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     fprintf(stderr, "user %" PRId64 " of account %" PRId64 "; the password is shown only once:\n", user.id,
@@ -136,16 +135,16 @@ static enum ctl_exit list_run(struct ctl *ctl)
     size_t count = 0;
     int64_t total = 0;
     const struct users_page all = {.limit = INT64_MAX};
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
     enum iw_error error = IW_OK;
     if (ctl->argument_count > 0)
-        error = accounts_find(store, ctl->arguments[0], &account);
+        error = accounts_find(db, ctl->arguments[0], &account);
     if (error == IW_OK)
-        error = ctl->argument_count > 0 ? users_of_account(store, account.id, &users, &count)
-                                        : users_page(store, &all, &users, &count, &total);
-    ctl_store_close(store);
+        error = ctl->argument_count > 0 ? users_of_account(db, account.id, &users, &count)
+                                        : users_page(db, &all, &users, &count, &total);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
@@ -160,7 +159,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 /* A user and the domain's handles for a change of it. */
 struct user_change {
     struct config config;
-    const struct store *store;
+    const struct db *db;
     struct domain domain;
     struct user user;
 };
@@ -169,15 +168,14 @@ struct user_change {
 static bool change_begin(struct ctl *ctl, struct user_change *change)
 {
     const char *email = email_of(ctl);
-    change->store = email != NULL ? ctl_store_open(ctl, &change->config) : NULL;
-    if (change->store == NULL)
+    change->db = email != NULL ? ctl_db_open(ctl, &change->config) : NULL;
+    if (change->db == NULL)
         return false;
-    change->domain =
-        (struct domain){.context = ctl->context, .config = &change->config, .store = *change->store};
-    if (users_find_by_email(change->store, email, &change->user) == IW_OK)
+    change->domain = (struct domain){.context = ctl->context, .config = &change->config, .db = *change->db};
+    if (users_find_by_email(change->db, email, &change->user) == IW_OK)
         return true;
     ctl_failed(ctl);
-    ctl_store_close(change->store);
+    ctl_db_close(change->db);
     return false;
 }
 
@@ -193,7 +191,7 @@ static enum ctl_exit reset_run(struct ctl *ctl)
         error = second_factor_disable(&change.domain, &change.user, &actor);
     if (error == IW_OK)
         error = audit_add(&change.domain, &actor, "resetLinkMade", "email", change.user.email, NULL);
-    ctl_store_close(change.store);
+    ctl_db_close(change.db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     fprintf(stderr, "user %" PRId64 ": this link sets a password, once, within %" PRId64 " s:\n",
@@ -209,7 +207,7 @@ static enum ctl_exit flags_run(struct ctl *ctl, const struct member_flags *flags
     if (!change_begin(ctl, &change))
         return CTL_FAILED;
     enum iw_error error = member_flags_set(&change.domain, &change.user, flags, &actor);
-    ctl_store_close(change.store);
+    ctl_db_close(change.db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("user %" PRId64 ": %s\n", change.user.id, done);

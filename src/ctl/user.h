@@ -10,7 +10,7 @@
 const char *user_password_make(struct arena *arena);
 
 /* Inserts a user: account.id, role, email, name, language and is_admin are set.  TWIN_EXISTS. */
-enum iw_error user_make(const struct store *store, const struct config *config, struct user *user,
+enum iw_error user_make(const struct db *db, const struct config *config, struct user *user,
                         const char *password) IW_MUST_USE;
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/deliveries.h"
 #include "db/webhooks.h"
@@ -13,11 +13,11 @@ static enum ctl_exit list_run(struct ctl *ctl)
 {
     struct config config;
     struct query_table table;
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = webhooks_inspect(store, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
-    ctl_store_close(store);
+    enum iw_error error = webhooks_inspect(db, ctl->argument_count > 0 ? ctl->arguments[0] : NULL, &table);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     ctl_table_show(ctl, &table);
@@ -25,16 +25,16 @@ static enum ctl_exit list_run(struct ctl *ctl)
 }
 
 /* A delivery that is being sent is not reset. */
-static enum iw_error failed_repeat(const struct store *store, int64_t webhook_id, int64_t *count)
+static enum iw_error failed_repeat(const struct db *db, int64_t webhook_id, int64_t *count)
 {
     struct query_ids found = {.count = 0};
-    enum iw_error error = deliveries_failed(store, webhook_id, &found);
+    enum iw_error error = deliveries_failed(db, webhook_id, &found);
     *count = 0;
     for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
-        error = deliveries_repeat(store, webhook_id, found.items[i], clock_now_ms());
+        error = deliveries_repeat(db, webhook_id, found.items[i], clock_now_ms());
         *count += error == IW_OK;
         if (error == IW_NOT_FOUND) {
-            context_clear(store->context);
+            context_clear(db->context);
             error = IW_OK;
         }
     }
@@ -50,11 +50,11 @@ static enum ctl_exit retry_run(struct ctl *ctl)
                 "imgwardctl: a webhook id is a positive number; imgwardctl webhook list shows them.\n");
         return CTL_FAILED;
     }
-    const struct store *store = ctl_store_open(ctl, &config);
-    if (store == NULL)
+    const struct db *db = ctl_db_open(ctl, &config);
+    if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = failed_repeat(store, id, &count);
-    ctl_store_close(store);
+    enum iw_error error = failed_repeat(db, id, &count);
+    ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("webhook %" PRId64 ": %" PRId64 " deliveries are retried\n", id, count);

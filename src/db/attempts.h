@@ -16,10 +16,10 @@ struct attempts_row {
 };
 
 /* Reads a row and locks it until the transaction ends, also a row that does not exist yet. */
-enum iw_error attempts_lock(const struct store *store, struct attempts_row *row) IW_MUST_USE;
+enum iw_error attempts_lock(const struct db *db, struct attempts_row *row) IW_MUST_USE;
 
-enum iw_error attempts_write(const struct store *store, const struct attempts_row *row) IW_MUST_USE;
+enum iw_error attempts_write(const struct db *db, const struct attempts_row *row) IW_MUST_USE;
 
-enum iw_error attempts_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+enum iw_error attempts_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

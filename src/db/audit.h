@@ -10,7 +10,7 @@
 #include "model/user.h"
 
 /* account_id 0: the event belongs to no account.  id is not read. */
-enum iw_error audit_insert(const struct store *store, int64_t account_id,
+enum iw_error audit_insert(const struct db *db, int64_t account_id,
                            const struct audit_event *event) IW_MUST_USE;
 
 /* One page of an account's events, newest first. */
@@ -30,14 +30,14 @@ struct audit_rows {
     int64_t total;
     int64_t older_id; /* before_id of the list of older events; 0: there are none */
 };
-enum iw_error audit_page(const struct store *store, const struct audit_page *page,
+enum iw_error audit_page(const struct db *db, const struct audit_page *page,
                          struct audit_rows *rows) IW_MUST_USE;
 
 /* True when the user has an event of this name with these details. */
-enum iw_error audit_has(const struct store *store, int64_t user_id, const char *event, const char *details,
+enum iw_error audit_has(const struct db *db, int64_t user_id, const char *event, const char *details,
                         bool *has) IW_MUST_USE;
 
 /* Deletes some events; *count: how many. */
-enum iw_error audit_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+enum iw_error audit_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -20,31 +20,31 @@ static const struct {
 
 _Static_assert(bounds_account_rows == 100000 && bounds_step == 5000, "the statements have the numbers");
 
-static enum iw_error account_trim(const struct store *store, enum bounds_table table, int64_t account_id,
+static enum iw_error account_trim(const struct db *db, enum bounds_table table, int64_t account_id,
                                   int64_t *count)
 {
     int64_t edge_id = 0;
     const struct db_value account[] = {db_integer(account_id)};
-    enum iw_error error = query_number(store, statements[table].edge, account, 1, &edge_id);
+    enum iw_error error = query_number(db, statements[table].edge, account, 1, &edge_id);
     const struct db_value values[] = {db_integer(account_id), db_integer(edge_id)};
     *count = 0;
     return error == IW_OK && edge_id > 0
-               ? query_change(store, statements[table].account_delete, values, 2, count)
+               ? query_change(db, statements[table].account_delete, values, 2, count)
                : error;
 }
 
-enum iw_error bounds_trim(const struct store *store, enum bounds_table table, int64_t *count)
+enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t *count)
 {
     struct db_rows rows;
     int64_t of_account = 0;
     *count = 0;
-    enum iw_error error = db_run(store, statements[table].newest, NULL, 0, &rows);
+    enum iw_error error = db_run(db, statements[table].newest, NULL, 0, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
     const struct db_value beyond[] = {db_integer(db_integer_of(db_at(&rows, 0, 0)) - bounds_table_rows)};
-    error = query_change(store, statements[table].table_delete, beyond, 1, count);
+    error = query_change(db, statements[table].table_delete, beyond, 1, count);
     if (error == IW_OK)
-        error = account_trim(store, table, db_integer_of(db_at(&rows, 0, 1)), &of_account);
+        error = account_trim(db, table, db_integer_of(db_at(&rows, 0, 1)), &of_account);
     *count += of_account;
     return error;
 }

@@ -25,6 +25,6 @@ enum {
  * Deletes at most bounds_step rows beyond each of both bounds; *count: how many.  Looks at the account of the
  * newest row: an account is looked at as often as it writes.
  */
-enum iw_error bounds_trim(const struct store *store, enum bounds_table table, int64_t *count) IW_MUST_USE;
+enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t *count) IW_MUST_USE;
 
 #endif

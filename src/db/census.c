@@ -57,12 +57,12 @@ static void sum_add(struct census *census, const struct db_rows *rows, size_t ro
 }
 
 /* Counts the next rows of the source; after_id is 0 at the end. */
-static enum iw_error slice_count(const struct store *store, struct census *census)
+static enum iw_error slice_count(const struct db *db, struct census *census)
 {
     struct db_rows rows;
     int64_t read = 0, last_id = 0;
     const struct db_value after = db_integer(census->after_id);
-    enum iw_error error = db_run(store, slices[census->source], &after, 1, &rows);
+    enum iw_error error = db_run(db, slices[census->source], &after, 1, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
         int64_t id = db_integer_of(db_at(&rows, row, 4));
         last_id = id > last_id ? id : last_id;
@@ -74,30 +74,30 @@ static enum iw_error slice_count(const struct store *store, struct census *censu
 }
 
 /* Replaces the numbers of the source. */
-static enum iw_error census_publish(const struct store *store, const struct census *census)
+static enum iw_error census_publish(const struct db *db, const struct census *census)
 {
     const struct db_value name = db_text(names[census->source]);
-    enum iw_error error = db_run(store, "DELETE FROM census WHERE source = ?", &name, 1, NULL);
+    enum iw_error error = db_run(db, "DELETE FROM census WHERE source = ?", &name, 1, NULL);
     for (unsigned i = 0; error == IW_OK && i < census->count; i++) {
         const struct db_value values[] = {name, db_text(census->sums[i].kind), db_text(census->sums[i].state),
                                           db_integer(census->sums[i].number),
                                           db_time(census->sums[i].oldest_ms)};
-        error = db_run(store,
-                       "REPLACE INTO census (source, kind, state, number, oldest_at) VALUES (?, ?, ?, ?, ?)",
-                       values, 5, NULL);
+        error =
+            db_run(db, "REPLACE INTO census (source, kind, state, number, oldest_at) VALUES (?, ?, ?, ?, ?)",
+                   values, 5, NULL);
     }
     return error;
 }
 
-enum iw_error census_step(const struct store *store, struct census *census, bool *is_round)
+enum iw_error census_step(const struct db *db, struct census *census, bool *is_round)
 {
     *is_round = false;
-    enum iw_error error = slice_count(store, census);
+    enum iw_error error = slice_count(db, census);
     if (error == IW_OK && census->after_id > 0)
         return IW_OK;
     if (error == IW_OK)
-        for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
-            error = census_publish(store, census);
+        for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+            error = census_publish(db, census);
         }
     /* After an error the source is counted from its first row. */
     enum census_source next =
@@ -150,13 +150,13 @@ static const char read_sql[] =
     "JOIN census c ON live.is_partial AND c.source = live.source AND c.state = live.state UNION ALL SELECT "
     "source, kind, state, number, oldest_at FROM census WHERE source IN ('inputs', 'results', 'archives')";
 
-enum iw_error census_read(const struct store *store, struct census_rows *census)
+enum iw_error census_read(const struct db *db, struct census_rows *census)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(store, read_sql, NULL, 0, &rows);
+    enum iw_error error = db_run(db, read_sql, NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    census->items = arena_array(store->context->arena, rows.count + 1, sizeof *census->items);
+    census->items = arena_array(db->context->arena, rows.count + 1, sizeof *census->items);
     census->count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         int source = word_find(db_text_of(db_at(&rows, row, 0)), names, CENSUS_SOURCE_COUNT);

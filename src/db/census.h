@@ -56,12 +56,12 @@ struct census_rows {
 };
 
 /* Counts one slice of some milliseconds; publishes after the last slice of a source.  is_round: of all. */
-enum iw_error census_step(const struct store *store, struct census *census, bool *is_round) IW_MUST_USE;
+enum iw_error census_step(const struct db *db, struct census *census, bool *is_round) IW_MUST_USE;
 
 /*
  * The numbers now.  Bytes, and a number above census_live_max, are published ones, which are some seconds to
  * minutes old.  Orders: those that have not ended.
  */
-enum iw_error census_read(const struct store *store, struct census_rows *rows) IW_MUST_USE;
+enum iw_error census_read(const struct db *db, struct census_rows *rows) IW_MUST_USE;
 
 #endif

@@ -7,14 +7,14 @@
     "FROM upload_checks c WHERE c.check_at <= ? AND (SELECT a.status FROM accounts a WHERE a.id = "          \
     "c.account_id) <> 'suspended' "
 
-enum iw_error checks_add(const struct store *store, int64_t order_id, int64_t account_id, int64_t at_ms)
+enum iw_error checks_add(const struct db *db, int64_t order_id, int64_t account_id, int64_t at_ms)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(account_id), db_time(at_ms)};
-    return db_run(store, "INSERT IGNORE INTO upload_checks (order_id, account_id, check_at) VALUES (?, ?, ?)",
+    return db_run(db, "INSERT IGNORE INTO upload_checks (order_id, account_id, check_at) VALUES (?, ?, ?)",
                   values, 3, NULL);
 }
 
-enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t until_ms, struct check *checks,
+enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms, struct check *checks,
                           unsigned *count)
 {
     struct db_rows rows;
@@ -22,33 +22,32 @@ enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t unt
     const struct db_value due[] = {db_time(now_ms), db_integer(checks_max)};
     *count = 0;
     /* A query without locks first: most looks find nothing. */
-    enum iw_error error = db_run(store, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
+    enum iw_error error = db_run(db, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         taken = 0;
-        error = db_run(store,
-                       "SELECT c.order_id, c.account_id " DUE
-                       "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
-                       due, 2, &rows);
+        error = db_run(
+            db, "SELECT c.order_id, c.account_id " DUE "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
+            due, 2, &rows);
         for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
             checks[taken++] =
                 (struct check){db_integer_of(db_at(&rows, i, 0)), db_integer_of(db_at(&rows, i, 1))};
-            error = checks_move(store, db_integer_of(db_at(&rows, i, 0)), until_ms);
+            error = checks_move(db, db_integer_of(db_at(&rows, i, 0)), until_ms);
         }
     }
     *count = error == IW_OK ? taken : 0;
     return error;
 }
 
-enum iw_error checks_move(const struct store *store, int64_t order_id, int64_t at_ms)
+enum iw_error checks_move(const struct db *db, int64_t order_id, int64_t at_ms)
 {
     const struct db_value values[] = {db_time(at_ms), db_integer(order_id)};
-    return db_run(store, "UPDATE upload_checks SET check_at = ? WHERE order_id = ?", values, 2, NULL);
+    return db_run(db, "UPDATE upload_checks SET check_at = ? WHERE order_id = ?", values, 2, NULL);
 }
 
-enum iw_error checks_delete(const struct store *store, int64_t order_id)
+enum iw_error checks_delete(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(store, "DELETE FROM upload_checks WHERE order_id = ?", values, 1, NULL);
+    return db_run(db, "DELETE FROM upload_checks WHERE order_id = ?", values, 1, NULL);
 }

@@ -17,16 +17,16 @@ struct check {
 };
 
 /* Adds an order; written before the order itself. */
-enum iw_error checks_add(const struct store *store, int64_t order_id, int64_t account_id,
+enum iw_error checks_add(const struct db *db, int64_t order_id, int64_t account_id,
                          int64_t at_ms) IW_MUST_USE;
 
 /* Takes at most checks_max due rows for the caller until until_ms; other workers skip them. */
-enum iw_error checks_take(const struct store *store, int64_t now_ms, int64_t until_ms, struct check *checks,
+enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms, struct check *checks,
                           unsigned *count) IW_MUST_USE;
 
 /* The next time of an order. An order without a row gets none. */
-enum iw_error checks_move(const struct store *store, int64_t order_id, int64_t at_ms) IW_MUST_USE;
+enum iw_error checks_move(const struct db *db, int64_t order_id, int64_t at_ms) IW_MUST_USE;
 
-enum iw_error checks_delete(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error checks_delete(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 #endif

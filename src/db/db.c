@@ -43,10 +43,10 @@ struct statement {
     uint64_t used; /* the least recently used statement is evicted */
 };
 
-struct db {
+struct db_connection {
     struct db_hosts hosts;
-    char *folder;      /* db_folder; NULL: not asked yet */
-    MYSQL *connection; /* NULL when there is none */
+    char *folder; /* db_folder; NULL: not asked yet */
+    MYSQL *mysql; /* NULL when there is none */
     bool is_pinned;
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
@@ -116,23 +116,23 @@ const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned co
     return &rows->values[row * rows->columns + column];
 }
 
-struct db *db_new(const struct config *config, const char *password)
+struct db_connection *db_new(const struct config *config, const char *password)
 {
-    struct db *db = calloc(1, sizeof *db);
-    if (db == NULL)
+    struct db_connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
         abort();
-    db_hosts_init(&db->hosts, config, password);
-    return db;
+    db_hosts_init(&connection->hosts, config, password);
+    return connection;
 }
 
-void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics)
+void db_share(struct db_connection *connection, struct hosts *hosts, struct metrics *metrics)
 {
-    db_hosts_share(&db->hosts, hosts, metrics);
+    db_hosts_share(&connection->hosts, hosts, metrics);
 }
 
-void db_pin(struct db *db, bool is_pinned)
+void db_pin(struct db_connection *connection, bool is_pinned)
 {
-    db->is_pinned = is_pinned;
+    connection->is_pinned = is_pinned;
 }
 
 static void statement_forget(struct statement *statement)
@@ -143,30 +143,30 @@ static void statement_forget(struct statement *statement)
     *statement = (struct statement){0};
 }
 
-static void statements_forget(struct db *db)
+static void statements_forget(struct db_connection *connection)
 {
     for (unsigned i = 0; i < statements_max; i++)
-        statement_forget(&db->statements[i]);
-    statement_forget(&db->long_statement);
+        statement_forget(&connection->statements[i]);
+    statement_forget(&connection->long_statement);
 }
 
 /* The next call opens a new connection. */
-static void db_close(struct db *db)
+static void db_close(struct db_connection *connection)
 {
-    statements_forget(db);
-    if (db->connection != NULL)
-        mysql_close(db->connection);
-    db->connection = NULL;
+    statements_forget(connection);
+    if (connection->mysql != NULL)
+        mysql_close(connection->mysql);
+    connection->mysql = NULL;
 }
 
-void db_free(struct db *db)
+void db_free(struct db_connection *connection)
 {
-    if (db == NULL)
+    if (connection == NULL)
         return;
-    db_close(db);
-    db_hosts_fini(&db->hosts);
-    free(db->folder);
-    free(db);
+    db_close(connection);
+    db_hosts_fini(&connection->hosts);
+    free(connection->folder);
+    free(connection);
 }
 
 static bool is_gone(unsigned number)
@@ -228,46 +228,47 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
  * The server refused to write, so the statement had no effect, and another server may run it: Galera has no
  * quorum, or the server became a replica.
  */
-static bool is_demoted(const struct db *db, unsigned number)
+static bool is_demoted(const struct db_connection *connection, unsigned number)
 {
-    return db->hosts.count > 1 && (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
-                                   number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
+    return connection->hosts.count > 1 &&
+           (number == error_not_ready || number == ER_OPTION_PREVENTS_STATEMENT ||
+            number == ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION);
 }
 
 /* Maps the driver's error to ours; closes a lost connection. */
-static enum iw_error db_fail(const struct store *store, unsigned number, const char *message)
+static enum iw_error db_fail(const struct db *db, unsigned number, const char *message)
 {
-    store->db->is_deadlock = number == ER_LOCK_DEADLOCK;
-    store->db->is_conflict = is_conflict(number) || is_demoted(store->db, number);
+    db->connection->is_deadlock = number == ER_LOCK_DEADLOCK;
+    db->connection->is_conflict = is_conflict(number) || is_demoted(db->connection, number);
     if (number == ER_DUP_ENTRY)
         return IW_TWIN_EXISTS;
     /* Only the claim of a quota signals (quotas_claim_sql). */
     if (number == ER_SIGNAL_EXCEPTION)
         return IW_USAGE_LIMIT_EXCEEDED;
-    if (is_gone(number) || is_demoted(store->db, number)) {
-        enum iw_error error = fail_unavailable(store->context, "database_away", number, message);
+    if (is_gone(number) || is_demoted(db->connection, number)) {
+        enum iw_error error = fail_unavailable(db->context, "database_away", number, message);
         /* It may be frozen: then another connection to it would hang too. */
         if (number == CR_SERVER_LOST)
-            db_hosts_lost(&store->db->hosts);
-        db_close(store->db);
+            db_hosts_lost(&db->connection->hosts);
+        db_close(db->connection);
         return error;
     }
     if (number == ER_STATEMENT_TIMEOUT)
-        return fail_unavailable(store->context, "statement_timeout", number, message);
-    if (store->db->is_conflict || is_refusing(number))
-        return fail_unavailable(store->context,
-                                store->db->is_conflict ? "database_conflict" : "database_refuses", number,
-                                message);
-    if (store->context->error == IW_OK) {
-        context_cause(store->context, "%u %s", number, message);
-        store->context->reason = "database_error";
+        return fail_unavailable(db->context, "statement_timeout", number, message);
+    if (db->connection->is_conflict || is_refusing(number))
+        return fail_unavailable(db->context,
+                                db->connection->is_conflict ? "database_conflict" : "database_refuses",
+                                number, message);
+    if (db->context->error == IW_OK) {
+        context_cause(db->context, "%u %s", number, message);
+        db->context->reason = "database_error";
     }
-    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-static inline void connection_cut(const struct db *db)
+static inline void connection_cut(const struct db_connection *connection)
 {
-    shutdown(mysql_get_socket(db->connection), SHUT_RDWR);
+    shutdown(mysql_get_socket(connection->mysql), SHUT_RDWR);
 }
 
 /*
@@ -275,19 +276,19 @@ static inline void connection_cut(const struct db *db)
  * the next use of the connection it would wait for the rest of the answer, so the connection is cut first and
  * closed.
  */
-static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
+static enum iw_error rows_fail(const struct db *db, MYSQL_STMT *handle)
 {
-    MYSQL *connection = store->db->connection;
+    MYSQL *mysql = db->connection->mysql;
     unsigned number = mysql_stmt_errno(handle);
     const char *message = mysql_stmt_error(handle);
     if (number == 0) {
-        number = mysql_errno(connection);
-        message = mysql_error(connection);
+        number = mysql_errno(mysql);
+        message = mysql_error(mysql);
     }
-    connection_cut(store->db);
-    enum iw_error error = number != 0 ? db_fail(store, number, message)
-                                      : db_fail(store, CR_SERVER_LOST, "The answer ended between two rows.");
-    db_close(store->db);
+    connection_cut(db->connection);
+    enum iw_error error = number != 0 ? db_fail(db, number, message)
+                                      : db_fail(db, CR_SERVER_LOST, "The answer ended between two rows.");
+    db_close(db->connection);
     return error;
 }
 
@@ -296,83 +297,83 @@ static enum iw_error rows_fail(const struct store *store, MYSQL_STMT *handle)
  * commit by itself.  Galera does that when another node's commit aborts a SELECT just after it was prepared
  * (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
  */
-static enum iw_error transaction_check(const struct store *store, const char *sql)
+static enum iw_error transaction_check(const struct db *db, const char *sql)
 {
-    MYSQL *connection = store->db->connection;
+    MYSQL *mysql = db->connection->mysql;
     unsigned status = SERVER_STATUS_IN_TRANS;
     (void)sql;
-    if (!store->db->is_in_transaction)
+    if (!db->connection->is_in_transaction)
         return IW_OK;
     if (fault_fails(FAULT_DB_ROLLED_BACK, sql))
-        mysql_query(connection, "ROLLBACK");
-    return mariadb_get_info(connection, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
+        mysql_query(mysql, "ROLLBACK");
+    return mariadb_get_info(mysql, MARIADB_CONNECTION_SERVER_STATUS, &status) != 0 ||
                    (status & SERVER_STATUS_IN_TRANS) != 0
                ? IW_OK
-               : db_fail(store, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
+               : db_fail(db, ER_LOCK_DEADLOCK, "The server rolled the transaction back without an error.");
 }
 
 /* Fault points lose the answer after a statement ran. */
-static inline enum iw_error answer_lost(const struct store *store, enum fault fault, const char *key)
+static inline enum iw_error answer_lost(const struct db *db, enum fault fault, const char *key)
 {
     (void)fault;
     (void)key;
-    return fault_fails(fault, key) ? db_fail(store, CR_SERVER_LOST, "fault") : IW_OK;
+    return fault_fails(fault, key) ? db_fail(db, CR_SERVER_LOST, "fault") : IW_OK;
 }
 
-void db_statement_limit_s(struct db *db, unsigned seconds)
+void db_statement_limit_s(struct db_connection *connection, unsigned seconds)
 {
-    db->hosts.statement_max_s = seconds;
+    connection->hosts.statement_max_s = seconds;
 }
 
-static enum iw_error db_open(const struct store *store)
+static enum iw_error db_open(const struct db *db)
 {
-    struct db *db = store->db;
+    struct db_connection *connection = db->connection;
     struct db_refusal refusal;
-    if (db->connection != NULL)
+    if (connection->mysql != NULL)
         return IW_OK;
-    if (db->is_pinned || db->is_in_transaction)
-        return fail_unavailable(store->context, "database_away", CR_SERVER_LOST,
-                                db->is_pinned ? "The connection that held the lock was lost."
-                                              : "The connection of the transaction was lost.");
-    db->connection = db_hosts_open(&db->hosts, store->context, &refusal);
+    if (connection->is_pinned || connection->is_in_transaction)
+        return fail_unavailable(db->context, "database_away", CR_SERVER_LOST,
+                                connection->is_pinned ? "The connection that held the lock was lost."
+                                                      : "The connection of the transaction was lost.");
+    connection->mysql = db_hosts_open(&connection->hosts, db->context, &refusal);
     /* Any reason is temporary for a client; the log has the cause. */
-    return db->connection != NULL
+    return connection->mysql != NULL
                ? IW_OK
-               : fail_unavailable(store->context, "database_away", refusal.number, refusal.cause);
+               : fail_unavailable(db->context, "database_away", refusal.number, refusal.cause);
 }
 
-unsigned db_host_count(const struct db *db)
+unsigned db_host_count(const struct db_connection *connection)
 {
-    return db->hosts.count;
+    return connection->hosts.count;
 }
 
-void db_host_check(const struct store *store, unsigned number, struct db_host *host)
+void db_host_check(const struct db *db, unsigned number, struct db_host *host)
 {
-    const struct db *db = store->db;
-    db_hosts_check(&db->hosts, store->context->arena, number, host);
-    host->is_in_use = db->connection != NULL && db->hosts.current == number;
+    const struct db_connection *connection = db->connection;
+    db_hosts_check(&connection->hosts, db->context->arena, number, host);
+    host->is_in_use = connection->mysql != NULL && connection->hosts.current == number;
 }
 
 /* The cached statement, or NULL. */
-static struct statement *statement_find(struct db *db, const char *sql)
+static struct statement *statement_find(struct db_connection *connection, const char *sql)
 {
     for (unsigned i = 0; i < statements_max; i++)
-        if (db->statements[i].sql != NULL && strcmp(db->statements[i].sql, sql) == 0)
-            return &db->statements[i];
+        if (connection->statements[i].sql != NULL && strcmp(connection->statements[i].sql, sql) == 0)
+            return &connection->statements[i];
     return NULL;
 }
 
 /* An empty entry for a text of this length.  Evicts the least recently used statements until both limits
  * allow it. */
-static struct statement *statement_place(struct db *db, size_t length)
+static struct statement *statement_place(struct db_connection *connection, size_t length)
 {
     if (length > statement_bytes_max)
-        return &db->long_statement;
+        return &connection->long_statement;
     for (;;) {
         struct statement *empty = NULL, *oldest = NULL;
         size_t bytes = length;
         for (unsigned i = 0; i < statements_max; i++) {
-            struct statement *statement = &db->statements[i];
+            struct statement *statement = &connection->statements[i];
             bytes += statement->length;
             if (statement->sql == NULL)
                 empty = statement;
@@ -386,38 +387,38 @@ static struct statement *statement_place(struct db *db, size_t length)
 }
 
 /* At the server's limit (max_prepared_stmt_count), drops our cached statements and tries again. */
-static bool statement_prepare(struct db *db, MYSQL_STMT *fresh, const char *sql)
+static bool statement_prepare(struct db_connection *connection, MYSQL_STMT *fresh, const char *sql)
 {
     if (mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0)
         return true;
     if (mysql_stmt_errno(fresh) != ER_MAX_PREPARED_STMT_COUNT_REACHED)
         return false;
-    statements_forget(db);
+    statements_forget(connection);
     return mysql_stmt_prepare(fresh, sql, strlen(sql)) == 0;
 }
 
-static enum iw_error statement_get(const struct store *store, const char *sql, MYSQL_STMT **handle)
+static enum iw_error statement_get(const struct db *db, const char *sql, MYSQL_STMT **handle)
 {
-    struct statement *statement = statement_find(store->db, sql);
-    statement_forget(&store->db->long_statement);
+    struct statement *statement = statement_find(db->connection, sql);
+    statement_forget(&db->connection->long_statement);
     if (statement != NULL) {
-        statement->used = ++store->db->use_count;
+        statement->used = ++db->connection->use_count;
         *handle = statement->handle;
         return IW_OK;
     }
-    MYSQL_STMT *fresh = mysql_stmt_init(store->db->connection);
+    MYSQL_STMT *fresh = mysql_stmt_init(db->connection->mysql);
     if (fresh == NULL)
         abort();
-    if (!statement_prepare(store->db, fresh, sql)) {
-        enum iw_error error = db_fail(store, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
+    if (!statement_prepare(db->connection, fresh, sql)) {
+        enum iw_error error = db_fail(db, mysql_stmt_errno(fresh), mysql_stmt_error(fresh));
         mysql_stmt_close(fresh);
         return error;
     }
     *handle = fresh;
     size_t length = strlen(sql);
-    statement = statement_place(store->db, length);
+    statement = statement_place(db->connection, length);
     *statement = (struct statement){
-        .sql = strdup(sql), .length = length, .handle = fresh, .used = ++store->db->use_count};
+        .sql = strdup(sql), .length = length, .handle = fresh, .used = ++db->connection->use_count};
     return statement->sql != NULL ? IW_OK : (abort(), IW_NO_MEMORY);
 }
 
@@ -480,41 +481,42 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
 }
 
 /* True when repeating the statement on a new connection cannot have a double effect. */
-static bool may_retry(const struct db *db, const char *sql, unsigned number)
+static bool may_retry(const struct db_connection *connection, const char *sql, unsigned number)
 {
     bool is_select = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "SET STATEMENT", 13) == 0;
-    return !db->is_in_transaction &&
+    return !connection->is_in_transaction &&
            (number == CR_SERVER_GONE_ERROR || (number == CR_SERVER_LOST && is_select) ||
-            number == ER_CONNECTION_KILLED || number == error_not_ready || is_demoted(db, number));
+            number == ER_CONNECTION_KILLED || number == error_not_ready || is_demoted(connection, number));
 }
 
-static enum iw_error db_execute(const struct store *store, const char *sql, const struct db_value *parameters,
+static enum iw_error db_execute(const struct db *db, const char *sql, const struct db_value *parameters,
                                 unsigned count, MYSQL_STMT **handle)
 {
     for (int try = 0;; try++) {
-        struct db *db = store->db;
-        bool may_change = db->hosts.count > 1 && !db->is_in_transaction && !db->is_pinned;
-        if (db->connection != NULL && may_change &&
-            !db_hosts_look(&db->hosts, store->context, db->connection))
-            db_close(db);
-        bool was_open = db->connection != NULL;
-        enum iw_error error = db_open(store);
+        struct db_connection *connection = db->connection;
+        bool may_change =
+            connection->hosts.count > 1 && !connection->is_in_transaction && !connection->is_pinned;
+        if (connection->mysql != NULL && may_change &&
+            !db_hosts_look(&connection->hosts, db->context, connection->mysql))
+            db_close(connection);
+        bool was_open = connection->mysql != NULL;
+        enum iw_error error = db_open(db);
         if (error != IW_OK)
             return error;
-        bool is_in_transaction = store->db->is_in_transaction;
-        error = statement_get(store, sql, handle);
+        bool is_in_transaction = db->connection->is_in_transaction;
+        error = statement_get(db, sql, handle);
         fault_key_add(FAULT_TRANSACTION, sql);
         if (error == IW_OK && fault_fails(FAULT_DB_STATEMENT, sql))
-            connection_cut(store->db);
-        if (error == IW_OK && statement_execute(store->context, *handle, parameters, count))
-            return answer_lost(store, FAULT_DB_STATEMENT_RUN, sql);
+            connection_cut(db->connection);
+        if (error == IW_OK && statement_execute(db->context, *handle, parameters, count))
+            return answer_lost(db, FAULT_DB_STATEMENT_RUN, sql);
         unsigned number = error == IW_OK ? mysql_stmt_errno(*handle) : CR_SERVER_GONE_ERROR;
-        bool is_lost = error == IW_OK ? may_retry(store->db, sql, number)
-                                      : store->db->connection == NULL && !is_in_transaction;
+        bool is_lost = error == IW_OK ? may_retry(db->connection, sql, number)
+                                      : db->connection->mysql == NULL && !is_in_transaction;
         if (!is_lost || !was_open || try > 0)
-            return error != IW_OK ? error : db_fail(store, number, mysql_stmt_error(*handle));
-        context_clear(store->context);
-        db_close(store->db);
+            return error != IW_OK ? error : db_fail(db, number, mysql_stmt_error(*handle));
+        context_clear(db->context);
+        db_close(db->connection);
     }
 }
 
@@ -614,12 +616,12 @@ static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_row
 }
 
 /* The value of SET last_insert_id, which session tracking adds to the OK packet; 0: none. */
-static int64_t session_id_read(MYSQL *connection)
+static int64_t session_id_read(MYSQL *mysql)
 {
     const char *value;
     size_t length;
-    if (mysql_session_track_get_first(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0 ||
-        mysql_session_track_get_next(connection, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0)
+    if (mysql_session_track_get_first(mysql, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0 ||
+        mysql_session_track_get_next(mysql, SESSION_TRACK_SYSTEM_VARIABLES, &value, &length) != 0)
         return 0;
     char digits[text_decimal_size] = "";
     int64_t id = 0;
@@ -628,18 +630,18 @@ static int64_t session_id_read(MYSQL *connection)
 }
 
 /* Reads all results of a statement: the rows of the first one with columns, the counts of the others. */
-static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle, struct db_rows *rows)
+static enum iw_error results_read(const struct db *db, MYSQL_STMT *handle, struct db_rows *rows)
 {
     int more = 0;
     while (more == 0) {
         if (mysql_stmt_field_count(handle) == 0) {
             rows->affected += (int64_t)mysql_stmt_affected_rows(handle);
             rows->inserted_id = (int64_t)mysql_stmt_insert_id(handle);
-            rows->session_id = session_id_read(store->db->connection);
+            rows->session_id = session_id_read(db->connection->mysql);
             if (rows->session_id != 0 && fault_fails(FAULT_DB_INSERT_ID, ""))
                 rows->session_id = 0;
-        } else if (rows->columns == 0 && !rows_read(store->context, handle, rows)) {
-            return rows_fail(store, handle);
+        } else if (rows->columns == 0 && !rows_read(db->context, handle, rows)) {
+            return rows_fail(db, handle);
         }
         mysql_stmt_free_result(handle);
         more = mysql_stmt_next_result(handle);
@@ -649,39 +651,38 @@ static enum iw_error results_read(const struct store *store, MYSQL_STMT *handle,
     /* The server sends its errors in a complete packet; the driver's are from 2000 to 2999. */
     unsigned number = mysql_stmt_errno(handle);
     bool is_of_server = number != 0 && (number < CR_MIN_ERROR || number > CR_MAX_ERROR);
-    return is_of_server ? db_fail(store, number, mysql_stmt_error(handle)) : rows_fail(store, handle);
+    return is_of_server ? db_fail(db, number, mysql_stmt_error(handle)) : rows_fail(db, handle);
 }
 
-enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
-                     unsigned count, struct db_rows *rows)
+enum iw_error db_run(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
+                     struct db_rows *rows)
 {
     struct db_rows unused;
     MYSQL_STMT *handle = NULL;
-    bool is_in_transaction = store->db->is_in_transaction;
+    bool is_in_transaction = db->connection->is_in_transaction;
     rows = rows != NULL ? rows : &unused;
     for (int try = 1;; try++) {
         memset(rows, 0, sizeof *rows);
-        store->db->is_deadlock = false;
-        enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+        db->connection->is_deadlock = false;
+        enum iw_error error = db_execute(db, sql, parameters, count, &handle);
         if (error == IW_OK)
-            error = results_read(store, handle, rows);
+            error = results_read(db, handle, rows);
         if (error == IW_OK)
-            error = transaction_check(store, sql);
+            error = transaction_check(db, sql);
         /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
-        if (error == IW_OK || is_in_transaction || !store->db->is_deadlock || try == statement_tries)
+        if (error == IW_OK || is_in_transaction || !db->connection->is_deadlock || try == statement_tries)
             return error;
-        context_clear(store->context);
+        context_clear(db->context);
     }
 }
 
-enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
-                      unsigned count,
+enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
                       bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     MYSQL_STMT *handle = NULL;
     struct fetch fetch;
     struct db_value values[columns_max] = {0};
-    enum iw_error error = db_execute(store, sql, parameters, count, &handle);
+    enum iw_error error = db_execute(db, sql, parameters, count, &handle);
     if (error != IW_OK)
         return error;
     struct arena *arena = arena_new(0);
@@ -693,109 +694,109 @@ enum iw_error db_each(const struct store *store, const char *sql, const struct d
     }
     arena_free(arena);
     if (state < 0)
-        return rows_fail(store, handle);
+        return rows_fail(db, handle);
     if (is_wanted) {
         mysql_stmt_free_result(handle);
         /* The driver does not keep the flag of an answer that is read row by row. */
-        if (store->db->is_in_transaction && mysql_ping(store->db->connection) != 0)
-            return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
-        return transaction_check(store, sql);
+        if (db->connection->is_in_transaction && mysql_ping(db->connection->mysql) != 0)
+            return db_fail(db, mysql_errno(db->connection->mysql), mysql_error(db->connection->mysql));
+        return transaction_check(db, sql);
     }
     /* Reading the rest could take longer than a new connection. */
-    connection_cut(store->db);
-    db_close(store->db);
+    connection_cut(db->connection);
+    db_close(db->connection);
     return IW_OK;
 }
 
-enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
                         unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
-    const char *limited = arena_printf(store->context->arena, "SET STATEMENT max_statement_time = %d FOR %s",
-                                       stream_max_s, sql);
-    return db_each(store, limited, parameters, count, row, user);
+    const char *limited =
+        arena_printf(db->context->arena, "SET STATEMENT max_statement_time = %d FOR %s", stream_max_s, sql);
+    return db_each(db, limited, parameters, count, row, user);
 }
 
-bool db_is_conflict(const struct db *db)
+bool db_is_conflict(const struct db_connection *connection)
 {
-    return db->is_conflict;
+    return connection->is_conflict;
 }
 
-enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
+enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length)
 {
-    store->db->is_conflict = false;
-    enum iw_error error = db_open(store);
+    db->connection->is_conflict = false;
+    enum iw_error error = db_open(db);
     if (error != IW_OK)
         return error;
-    if (mysql_real_query(store->db->connection, sql, length) != 0)
-        return db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection));
-    MYSQL_RES *rows = mysql_store_result(store->db->connection);
+    if (mysql_real_query(db->connection->mysql, sql, length) != 0)
+        return db_fail(db, mysql_errno(db->connection->mysql), mysql_error(db->connection->mysql));
+    MYSQL_RES *rows = mysql_store_result(db->connection->mysql);
     if (rows != NULL)
         mysql_free_result(rows);
     return IW_OK;
 }
 
-enum iw_error db_begin(const struct store *store)
+enum iw_error db_begin(const struct db *db)
 {
-    store->db->is_conflict = false;
-    enum iw_error error = db_run(store, "START TRANSACTION", NULL, 0, NULL);
-    store->db->is_in_transaction = error == IW_OK;
+    db->connection->is_conflict = false;
+    enum iw_error error = db_run(db, "START TRANSACTION", NULL, 0, NULL);
+    db->connection->is_in_transaction = error == IW_OK;
     fault_key_clear(FAULT_TRANSACTION);
     if (error == IW_OK && fault_fails(FAULT_DB_BEGUN, ""))
-        connection_cut(store->db);
+        connection_cut(db->connection);
     return error;
 }
 
-enum iw_error db_commit(const struct store *store)
+enum iw_error db_commit(const struct db *db)
 {
-    if (store->db->connection == NULL)
-        return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
+    if (db->connection->mysql == NULL)
+        return context_fail(db->context, IW_SERVICE_UNAVAILABLE, NULL);
     if (fault_fails(FAULT_DB_COMMIT, fault_key(FAULT_TRANSACTION)))
-        connection_cut(store->db);
+        connection_cut(db->connection);
     enum iw_error error =
-        mysql_query(store->db->connection, "COMMIT") != 0
-            ? db_fail(store, mysql_errno(store->db->connection), mysql_error(store->db->connection))
-            : answer_lost(store, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
-    store->db->is_in_transaction = false;
+        mysql_query(db->connection->mysql, "COMMIT") != 0
+            ? db_fail(db, mysql_errno(db->connection->mysql), mysql_error(db->connection->mysql))
+            : answer_lost(db, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
+    db->connection->is_in_transaction = false;
     /* Galera lost its quorum during the commit: other nodes may have it. */
-    if (error != IW_OK && store->db->connection == NULL)
-        store->db->is_conflict = false;
+    if (error != IW_OK && db->connection->mysql == NULL)
+        db->connection->is_conflict = false;
     return error;
 }
 
-void db_rollback(struct db *db)
+void db_rollback(struct db_connection *connection)
 {
-    if (db->connection != NULL && mysql_query(db->connection, "ROLLBACK") != 0)
-        db_close(db);
-    db->is_in_transaction = false;
+    if (connection->mysql != NULL && mysql_query(connection->mysql, "ROLLBACK") != 0)
+        db_close(connection);
+    connection->is_in_transaction = false;
 }
 
-bool db_is_begun(const struct db *db)
+bool db_is_begun(const struct db_connection *connection)
 {
-    return db->is_in_transaction;
+    return connection->is_in_transaction;
 }
 
-const char *db_folder(const struct store *store)
+const char *db_folder(const struct db *db)
 {
     struct db_rows rows;
     struct context quiet;
-    struct db *db = store->db;
-    if (db->hosts.count > 1 || !endpoint_is_socket(&db->hosts.of[0]))
+    struct db_connection *connection = db->connection;
+    if (connection->hosts.count > 1 || !endpoint_is_socket(&connection->hosts.of[0]))
         return NULL;
-    context_init(&quiet, store->context->arena, store->context->request_id);
-    const struct store asking = {&quiet, db};
-    if (db->folder == NULL && db_run(&asking, "SELECT @@datadir", NULL, 0, &rows) == IW_OK)
-        db->folder = strdup(db_text_of(db_at(&rows, 0, 0)));
-    return db->folder;
+    context_init(&quiet, db->context->arena, db->context->request_id);
+    const struct db asking = {&quiet, connection};
+    if (connection->folder == NULL && db_run(&asking, "SELECT @@datadir", NULL, 0, &rows) == IW_OK)
+        connection->folder = strdup(db_text_of(db_at(&rows, 0, 0)));
+    return connection->folder;
 }
 
-enum iw_error db_server_read(const struct store *store, struct db_server *server)
+enum iw_error db_server_read(const struct db *db, struct db_server *server)
 {
     struct db_rows rows;
     enum iw_error error = db_run(
-        store,
+        db,
         arena_printf(
-            store->context->arena,
+            db->context->arena,
             "SELECT VERSION(), %s, @@SESSION.character_set_connection, "
             "(SELECT default_character_set_name FROM information_schema.schemata WHERE schema_name = "
             "DATABASE()), UTC_TIMESTAMP(3), @@max_allowed_packet, IF(@@read_only, 1, 0), "
@@ -805,7 +806,7 @@ enum iw_error db_server_read(const struct store *store, struct db_server *server
             "'wsrep_cluster_size'), (SELECT variable_value FROM information_schema.global_status WHERE "
             "variable_name = 'wsrep_local_state_comment'), "
             "IF(@@log_bin AND @@SESSION.binlog_format = 'STATEMENT', 1, 0)",
-            db_hosts_session_question(store->context->arena)),
+            db_hosts_session_question(db->context->arena)),
         NULL, 0, &rows);
     if (error != IW_OK)
         return error;

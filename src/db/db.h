@@ -1,9 +1,9 @@
 /*
  * The connection to MariaDB.  Only db.c and db_hosts.c include Connector/C.
  *
- * A struct db is one connection, opened by the first call.  Statements are prepared once and cached by their
- * text, within a bound of entries and bytes: pass constant texts or a small number of variants.  Rows are
- * copied into the arena of the context.
+ * A struct db_connection is one connection, opened by the first call.  Statements are prepared once and
+ * cached by their text, within a bound of entries and bytes: pass constant texts or a small number of
+ * variants.  Rows are copied into the arena of the context.
  *
  * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only, or an answer ends
  * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error
@@ -24,12 +24,12 @@
 #include "base/metrics.h"
 #include "base/hosts.h"
 
-struct db;
+struct db_connection;
 
 /* A connection, and the context of the request or job that uses it.  Each function of src/db takes one. */
-struct store {
+struct db {
     struct context *context;
-    struct db *db;
+    struct db_connection *connection;
 };
 
 enum db_type { DB_NULL, DB_INTEGER, DB_UNSIGNED, DB_TEXT, DB_TIME };
@@ -67,67 +67,66 @@ struct db_rows {
 const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column);
 
 /* Does not connect.  Borrows config; copies the password.  Free with db_free. */
-struct db *db_new(const struct config *config, const char *password);
+struct db_connection *db_new(const struct config *config, const char *password);
 
 /*
  * The server ends each statement after this many seconds, and the caller gets SERVICE_UNAVAILABLE. 0, which
  * is the default: never. Call it before the first statement. db_stream has its own limit.
  */
-void db_statement_limit_s(struct db *db, unsigned seconds);
-void db_free(struct db *db);
+void db_statement_limit_s(struct db_connection *connection, unsigned seconds);
+void db_free(struct db_connection *connection);
 
 /* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
-void db_share(struct db *db, struct hosts *hosts, struct metrics *metrics);
+void db_share(struct db_connection *connection, struct hosts *hosts, struct metrics *metrics);
 
 /* While true, the connection stays on its server, and a lost one is not reopened: for locks of the session.
  */
-void db_pin(struct db *db, bool is_pinned);
+void db_pin(struct db_connection *connection, bool is_pinned);
 
 /*
  * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
  * may return several results: rows gets the first one with columns.
  */
-enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
-                     unsigned count, struct db_rows *rows) IW_MUST_USE;
+enum iw_error db_run(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
+                     struct db_rows *rows) IW_MUST_USE;
 
 /*
  * Runs a SELECT and passes each row to a callback without buffering.  The texts of a row are valid during the
  * callback.  The callback returns false to stop; then the connection is closed.
  */
-enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
                         unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns),
                         void *user) IW_MUST_USE;
 
 /* The same with the limit of other statements. */
-enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
-                      unsigned count,
+enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
                       bool (*row)(void *user, const struct db_value *values, unsigned columns),
                       void *user) IW_MUST_USE;
 
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
-enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length) IW_MUST_USE;
+enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length) IW_MUST_USE;
 
 /*
  * After a call that failed: true for a deadlock or a lock wait timeout.  The statement had no effect and may
  * be repeated.
  */
-bool db_is_conflict(const struct db *db);
+bool db_is_conflict(const struct db_connection *connection);
 
 /*
  * The steps of transaction.h; only transaction.c calls them.  When the connection of a transaction is lost,
  * each statement fails until db_rollback.  db_rollback keeps the error of the context.
  */
-enum iw_error db_begin(const struct store *store) IW_MUST_USE;
-enum iw_error db_commit(const struct store *store) IW_MUST_USE;
-void db_rollback(struct db *db);
-bool db_is_begun(const struct db *db);
+enum iw_error db_begin(const struct db *db) IW_MUST_USE;
+enum iw_error db_commit(const struct db *db) IW_MUST_USE;
+void db_rollback(struct db_connection *connection);
+bool db_is_begun(const struct db_connection *connection);
 
 /*
  * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
  * or does not answer.  Asked once.  Leaves no error.
  */
-const char *db_folder(const struct store *store);
+const char *db_folder(const struct db *db);
 
 /* The server's settings that an operator checks; texts are the arena's. */
 struct db_server {
@@ -144,7 +143,7 @@ struct db_server {
     bool is_statement_logged; /* binlog_format refuses writes of READ-COMMITTED */
 };
 
-enum iw_error db_server_read(const struct store *store, struct db_server *server) IW_MUST_USE;
+enum iw_error db_server_read(const struct db *db, struct db_server *server) IW_MUST_USE;
 
 /* One server of database.hosts, as db_host_check found it. */
 struct db_host {
@@ -156,9 +155,9 @@ struct db_host {
 };
 
 /* The number of servers in database.hosts; 1 without it. */
-unsigned db_host_count(const struct db *db);
+unsigned db_host_count(const struct db_connection *connection);
 
 /* Connects to one server, checks it and closes the connection.  The choice does not change. */
-void db_host_check(const struct store *store, unsigned number, struct db_host *host);
+void db_host_check(const struct db *db, unsigned number, struct db_host *host);
 
 #endif

@@ -28,14 +28,14 @@ static const char *state_after(enum delivery_state state, enum delivery_event ev
     "(SELECT webhook_id, COUNT(*) AS number FROM webhook_deliveries WHERE status = 'SENDING' GROUP BY "      \
     "webhook_id) busy "
 
-enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned account_most, unsigned most,
+enum iw_error deliveries_due(const struct db *db, int64_t now_ms, unsigned account_most, unsigned most,
                              struct deliveries_receiver **receivers, unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_time(now_ms), db_integer(deliveries_receiver_max),
                                       db_integer(account_most), db_integer(most)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT webhook_id, account_id, is_failing, url FROM (SELECT due.webhook_id, w.account_id, w.url, "
         "w.first_failure_at IS NOT NULL AS is_failing, due.available_at, ROW_NUMBER() OVER (PARTITION BY "
         "w.account_id ORDER BY w.first_failure_at IS NOT NULL, due.available_at, due.webhook_id) AS place "
@@ -47,7 +47,7 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
         values, 4, &rows);
     if (error != IW_OK)
         return error;
-    *receivers = arena_array(store->context->arena, rows.count + 1, sizeof **receivers);
+    *receivers = arena_array(db->context->arena, rows.count + 1, sizeof **receivers);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
         (*receivers)[i] = (struct deliveries_receiver){.webhook_id = db_integer_of(db_at(&rows, i, 0)),
@@ -61,12 +61,12 @@ enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned
  * Locks the webhook's row: workers lease from it one after the other and together keep
  * deliveries_receiver_max. lease->webhook_id stays 0 while another worker has the lock.
  */
-static enum iw_error lease_receiver(const struct store *store, const struct deliveries_request *request,
+static enum iw_error lease_receiver(const struct db *db, const struct deliveries_request *request,
                                     struct deliveries_lease *lease, bool *is_active)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(request->webhook_id)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT account_id, url, is_active AND deleted_at IS NULL FROM webhooks "
                                  "WHERE id = ? FOR UPDATE SKIP LOCKED",
                                  values, 1, &rows);
@@ -79,14 +79,14 @@ static enum iw_error lease_receiver(const struct store *store, const struct deli
     return IW_OK;
 }
 
-static enum iw_error lease_secrets(const struct store *store, const struct deliveries_request *request,
+static enum iw_error lease_secrets(const struct db *db, const struct deliveries_request *request,
                                    struct deliveries_lease *lease)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(request->webhook_id), db_time(request->now_ms),
                                       db_integer(deliveries_secrets_max)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT sealed FROM webhook_secrets WHERE webhook_id = ? AND (signs_until IS "
                "NULL OR signs_until > ?) ORDER BY id DESC LIMIT ?",
                values, 3, &rows);
@@ -98,15 +98,15 @@ static enum iw_error lease_secrets(const struct store *store, const struct deliv
     return error;
 }
 
-static enum iw_error lease_choose(const struct store *store, const struct deliveries_request *request,
+static enum iw_error lease_choose(const struct db *db, const struct deliveries_request *request,
                                   struct deliveries_lease *lease)
 {
     struct db_rows rows;
     int64_t busy = 0;
     const struct db_value receiver[] = {db_integer(request->webhook_id)};
     enum iw_error error = query_number(
-        store, "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'SENDING' AND webhook_id = ?",
-        receiver, 1, &busy);
+        db, "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'SENDING' AND webhook_id = ?", receiver,
+        1, &busy);
     if (error != IW_OK)
         return error;
     int64_t room = deliveries_receiver_max - busy;
@@ -116,7 +116,7 @@ static enum iw_error lease_choose(const struct store *store, const struct delive
         return IW_OK;
     const struct db_value values[] = {db_integer(request->webhook_id), db_time(request->now_ms),
                                       db_integer(room)};
-    error = db_run(store,
+    error = db_run(db,
                    "SELECT id, event_id, attempt + 1, failure_count FROM webhook_deliveries WHERE status = "
                    "'PENDING' AND webhook_id = ? AND available_at <= ? ORDER BY available_at, id LIMIT ? FOR "
                    "UPDATE",
@@ -131,35 +131,35 @@ static enum iw_error lease_choose(const struct store *store, const struct delive
     return error;
 }
 
-static enum iw_error lease_write(const struct store *store, const struct deliveries_request *request,
+static enum iw_error lease_write(const struct db *db, const struct deliveries_request *request,
                                  struct deliveries_lease *lease)
 {
     bool is_active = false;
     *lease = (struct deliveries_lease){.count = 0};
-    enum iw_error error = lease_receiver(store, request, lease, &is_active);
+    enum iw_error error = lease_receiver(db, request, lease, &is_active);
     if (error != IW_OK || lease->webhook_id == 0)
         return error;
     if (!is_active)
-        return deliveries_cancel(store, request->webhook_id, "webhook_inactive", request->now_ms);
-    error = lease_choose(store, request, lease);
+        return deliveries_cancel(db, request->webhook_id, "webhook_inactive", request->now_ms);
+    error = lease_choose(db, request, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
-    error = lease_secrets(store, request, lease);
+    error = lease_secrets(db, request, lease);
     if (error != IW_OK)
         return error;
     int64_t ids[deliveries_receiver_max];
     for (unsigned i = 0; i < lease->count; i++)
         ids[i] = lease->deliveries[i].id;
     const struct leases_request lease_request = {request->owner, request->lease_s, request->now_ms};
-    return leases_take(store, LEASES_DELIVERIES, &lease_request, ids, lease->count);
+    return leases_take(db, LEASES_DELIVERIES, &lease_request, ids, lease->count);
 }
 
-enum iw_error deliveries_lease(const struct store *store, const struct deliveries_request *request,
+enum iw_error deliveries_lease(const struct db *db, const struct deliveries_request *request,
                                struct deliveries_lease *lease)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
-        error = lease_write(store, request, lease);
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+        error = lease_write(db, request, lease);
     }
     if (error != IW_OK)
         lease->count = 0;
@@ -172,7 +172,7 @@ static enum iw_error fenced(struct context *context)
     return context_fail(context, IW_NOT_FOUND, "The delivery belongs to a later attempt.");
 }
 
-static enum iw_error record_delivery(const struct store *store, const struct deliveries_attempt *attempt)
+static enum iw_error record_delivery(const struct db *db, const struct deliveries_attempt *attempt)
 {
     struct db_rows rows;
     const struct delivery_verdict *verdict = attempt->verdict;
@@ -190,7 +190,7 @@ static enum iw_error record_delivery(const struct store *store, const struct del
         db_integer(attempt->delivery->attempt),
     };
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "UPDATE webhook_deliveries SET status = ?, failure_count = ?, available_at = ?, "
                "response_status = ?, reason = ?, tried_at = ?, delivered_at = COALESCE(?, delivered_at), "
                "lease_owner = NULL, lease_until = NULL, updated_at = ? WHERE id = ? AND attempt = ? AND "
@@ -198,125 +198,122 @@ static enum iw_error record_delivery(const struct store *store, const struct del
                values, 10, &rows);
     if (error != IW_OK || rows.affected == 1)
         return error;
-    return fenced(store->context);
+    return fenced(db->context);
 }
 
-static enum iw_error receiver_deactivate(const struct store *store, const struct deliveries_attempt *attempt,
+static enum iw_error receiver_deactivate(const struct db *db, const struct deliveries_attempt *attempt,
                                          const char *reason, const char *delivery_reason)
 {
     const struct db_value values[] = {db_text(reason), db_time(attempt->now_ms),
                                       db_integer(attempt->webhook_id)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "UPDATE webhooks SET is_active = FALSE, inactive_reason = ?, updated_at = ? "
                                  "WHERE id = ? AND is_active",
                                  values, 3, NULL);
     if (error != IW_OK)
         return error;
-    return deliveries_cancel(store, attempt->webhook_id, delivery_reason, attempt->now_ms);
+    return deliveries_cancel(db, attempt->webhook_id, delivery_reason, attempt->now_ms);
 }
 
 /* Writes the row of the webhook only when it changes.  *inactive_reason: set when it was deactivated. */
-static enum iw_error record_receiver(const struct store *store, const struct deliveries_attempt *attempt,
+static enum iw_error record_receiver(const struct db *db, const struct deliveries_attempt *attempt,
                                      int64_t first_failure_ms, const char **inactive_reason)
 {
     if (attempt->verdict->event == DELIVERY_EVENT_SUCCEED) {
         const struct db_value values[] = {db_integer(attempt->webhook_id)};
         return first_failure_ms == 0
                    ? IW_OK
-                   : db_run(store, "UPDATE webhooks SET first_failure_at = NULL WHERE id = ?", values, 1,
-                            NULL);
+                   : db_run(db, "UPDATE webhooks SET first_failure_at = NULL WHERE id = ?", values, 1, NULL);
     }
     if (attempt->verdict->is_gone) {
         *inactive_reason = "RECEIVER_GONE";
-        return receiver_deactivate(store, attempt, *inactive_reason, "receiver_gone");
+        return receiver_deactivate(db, attempt, *inactive_reason, "receiver_gone");
     }
     if (delivery_is_hopeless(first_failure_ms, attempt->now_ms)) {
         *inactive_reason = "RECEIVER_FAILING";
-        return receiver_deactivate(store, attempt, *inactive_reason, "receiver_failing");
+        return receiver_deactivate(db, attempt, *inactive_reason, "receiver_failing");
     }
     const struct db_value values[] = {db_time(attempt->now_ms), db_integer(attempt->webhook_id)};
     return first_failure_ms != 0
                ? IW_OK
-               : db_run(store, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2, NULL);
+               : db_run(db, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2, NULL);
 }
 
 /* Locks the webhook before the delivery, as all transactions do: no two of them wait for each other. */
-static enum iw_error record_write(const struct store *store, const struct deliveries_attempt *attempt,
+static enum iw_error record_write(const struct db *db, const struct deliveries_attempt *attempt,
                                   const char **inactive_reason)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(attempt->webhook_id)};
     *inactive_reason = NULL;
     enum iw_error error = db_run(
-        store, "SELECT first_failure_at, is_active FROM webhooks WHERE id = ? FOR UPDATE", values, 1, &rows);
+        db, "SELECT first_failure_at, is_active FROM webhooks WHERE id = ? FOR UPDATE", values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
-        return fenced(store->context);
+        return fenced(db->context);
     int64_t first_failure_ms = db_integer_of(db_at(&rows, 0, 0));
     bool is_active = db_integer_of(db_at(&rows, 0, 1)) != 0;
-    error = record_delivery(store, attempt);
-    return error == IW_OK && is_active ? record_receiver(store, attempt, first_failure_ms, inactive_reason)
+    error = record_delivery(db, attempt);
+    return error == IW_OK && is_active ? record_receiver(db, attempt, first_failure_ms, inactive_reason)
                                        : error;
 }
 
-enum iw_error deliveries_record(const struct store *store, const struct deliveries_attempt *attempt,
+enum iw_error deliveries_record(const struct db *db, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
-        error = record_write(store, attempt, inactive_reason);
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+        error = record_write(db, attempt, inactive_reason);
     }
     if (error != IW_OK)
         *inactive_reason = NULL;
     return error;
 }
 
-enum iw_error deliveries_postpone(const struct store *store, const struct delivery *delivery,
-                                  const char *reason, int64_t until_ms)
+enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
+                                  int64_t until_ms)
 {
     const struct db_value values[] = {db_text(state_after(DELIVERY_SENDING, DELIVERY_EVENT_POSTPONE)),
                                       db_time(until_ms), db_text(reason), db_integer(delivery->id),
                                       db_integer(delivery->attempt)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE webhook_deliveries SET status = ?, available_at = ?, reason = ?, lease_owner = "
                   "NULL, lease_until = NULL WHERE id = ? AND attempt = ? AND status = 'SENDING'",
                   values, 5, NULL);
 }
 
-enum iw_error deliveries_insert(const struct store *store, int64_t event_id, int64_t account_id,
-                                int64_t webhook_id, int64_t now_ms)
+enum iw_error deliveries_insert(const struct db *db, int64_t event_id, int64_t account_id, int64_t webhook_id,
+                                int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(event_id),  db_time(now_ms),        db_time(now_ms),
                                       db_time(now_ms),       db_integer(account_id), db_integer(webhook_id),
                                       db_integer(webhook_id)};
-    return db_run(store,
+    return db_run(db,
                   "INSERT INTO webhook_deliveries (webhook_id, event_id, available_at, created_at, "
                   "updated_at) SELECT id, ?, ?, ?, ? FROM webhooks WHERE account_id = ? AND is_active AND "
                   "deleted_at IS NULL AND (? = 0 OR id = ?)",
                   values, 7, NULL);
 }
 
-enum iw_error deliveries_cancel(const struct store *store, int64_t webhook_id, const char *reason,
-                                int64_t now_ms)
+enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const char *reason, int64_t now_ms)
 {
     const struct db_value values[] = {db_text(state_after(DELIVERY_PENDING, DELIVERY_EVENT_CANCEL)),
                                       db_text(reason), db_time(now_ms), db_integer(webhook_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE webhook_deliveries SET status = ?, reason = ?, lease_owner = NULL, lease_until = "
                   "NULL, updated_at = ? WHERE webhook_id = ? AND status IN ('PENDING', 'SENDING')",
                   values, 4, NULL);
 }
 
-enum iw_error deliveries_repeat(const struct store *store, int64_t webhook_id, int64_t event_id,
-                                int64_t now_ms)
+enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms)
 {
     int64_t affected = 0;
     const struct db_value values[] = {db_text(state_after(DELIVERY_FAILED, DELIVERY_EVENT_REPEAT)),
                                       db_time(now_ms), db_time(now_ms), db_integer(webhook_id),
                                       db_integer(event_id)};
     enum iw_error error =
-        query_change(store,
+        query_change(db,
                      "UPDATE webhook_deliveries SET status = ?, failure_count = 0, attempt = attempt + 1, "
                      "available_at = ?, updated_at = ? WHERE webhook_id = ? AND event_id = ? AND status IN "
                      "('PENDING', 'DELIVERED', 'FAILED')",
@@ -324,28 +321,27 @@ enum iw_error deliveries_repeat(const struct store *store, int64_t webhook_id, i
     return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
 }
 
-enum iw_error deliveries_forget(const struct store *store, int64_t before_ms, int64_t *count)
+enum iw_error deliveries_forget(const struct db *db, int64_t before_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(before_ms)};
     return query_change(
-        store,
+        db,
         "DELETE FROM webhook_deliveries WHERE status IN ('DELIVERED', 'FAILED') AND updated_at < "
         "? LIMIT 500",
         values, 1, count);
 }
 
-enum iw_error deliveries_status_counts(const struct store *store, struct query_count **counts,
-                                       unsigned *count)
+enum iw_error deliveries_status_counts(const struct db *db, struct query_count **counts, unsigned *count)
 {
     return query_counts(
-        store, "SELECT LOWER(status), COUNT(*) FROM webhook_deliveries GROUP BY webhook_deliveries.status",
+        db, "SELECT LOWER(status), COUNT(*) FROM webhook_deliveries GROUP BY webhook_deliveries.status",
         counts, count);
 }
 
-enum iw_error deliveries_failed(const struct store *store, int64_t webhook_id, struct query_ids *event_ids)
+enum iw_error deliveries_failed(const struct db *db, int64_t webhook_id, struct query_ids *event_ids)
 {
     const struct db_value values[] = {db_integer(webhook_id)};
-    return query_ids(store,
+    return query_ids(db,
                      "SELECT event_id FROM webhook_deliveries WHERE webhook_id = ? AND status = "
                      "'FAILED' ORDER BY event_id",
                      values, 1, event_ids);

@@ -35,7 +35,7 @@ struct deliveries_receiver {
  * arena's. Healthy receivers come before failing ones; then accounts take turns; then the longest wait
  * decides.
  */
-enum iw_error deliveries_due(const struct store *store, int64_t now_ms, unsigned account_most, unsigned most,
+enum iw_error deliveries_due(const struct db *db, int64_t now_ms, unsigned account_most, unsigned most,
                              struct deliveries_receiver **receivers, unsigned *count) IW_MUST_USE;
 
 struct deliveries_request {
@@ -61,7 +61,7 @@ struct deliveries_lease {
  * Leases due deliveries of one webhook; count is 0 while another worker leases from it.  Cancels the
  * deliveries of an inactive webhook.
  */
-enum iw_error deliveries_lease(const struct store *store, const struct deliveries_request *request,
+enum iw_error deliveries_lease(const struct db *db, const struct deliveries_request *request,
                                struct deliveries_lease *lease) IW_MUST_USE;
 
 /* The result of one attempt. */
@@ -79,36 +79,36 @@ struct deliveries_attempt {
  * transaction updates the webhook: a success, a failure, or its deactivation after an answer 410 or five days
  * without success.  inactive_reason is the reason of the deactivation, or NULL.
  */
-enum iw_error deliveries_record(const struct store *store, const struct deliveries_attempt *attempt,
+enum iw_error deliveries_record(const struct db *db, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason) IW_MUST_USE;
 
 /* Returns a leased delivery that was not sent, due at a later time.  A lost lease is no error. */
-enum iw_error deliveries_postpone(const struct store *store, const struct delivery *delivery,
-                                  const char *reason, int64_t until_ms) IW_MUST_USE;
+enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
+                                  int64_t until_ms) IW_MUST_USE;
 
 /* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) that one. */
-enum iw_error deliveries_insert(const struct store *store, int64_t event_id, int64_t account_id,
-                                int64_t webhook_id, int64_t now_ms) IW_MUST_USE;
+enum iw_error deliveries_insert(const struct db *db, int64_t event_id, int64_t account_id, int64_t webhook_id,
+                                int64_t now_ms) IW_MUST_USE;
 
 /* Cancels the open deliveries of a webhook that was deleted or deactivated. */
-enum iw_error deliveries_cancel(const struct store *store, int64_t webhook_id, const char *reason,
+enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const char *reason,
                                 int64_t now_ms) IW_MUST_USE;
 
 /* Restarts the schedule of a delivery, due now.  NOT_FOUND when there is none, or it is being sent. */
-enum iw_error deliveries_repeat(const struct store *store, int64_t webhook_id, int64_t event_id,
+enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id,
                                 int64_t now_ms) IW_MUST_USE;
 
 /* Deletes ended deliveries from before a time, a limited number per call; count gets how many. */
-enum iw_error deliveries_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+enum iw_error deliveries_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
 
 /* Deliveries by status; the array is the arena's. */
-enum iw_error deliveries_status_counts(const struct store *store, struct query_count **counts,
+enum iw_error deliveries_status_counts(const struct db *db, struct query_count **counts,
                                        unsigned *count) IW_MUST_USE;
 
 /* The events whose delivery to a webhook failed finally, oldest first. */
-enum iw_error deliveries_failed(const struct store *store, int64_t webhook_id,
+enum iw_error deliveries_failed(const struct db *db, int64_t webhook_id,
                                 struct query_ids *event_ids) IW_MUST_USE;
 
 #endif

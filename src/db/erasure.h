@@ -10,22 +10,22 @@
 #include "db/query.h"
 
 /* Suspends an account until its deletion at a time. */
-enum iw_error erasure_schedule(const struct store *store, int64_t account_id, int64_t at_ms) IW_MUST_USE;
+enum iw_error erasure_schedule(const struct db *db, int64_t account_id, int64_t at_ms) IW_MUST_USE;
 
 /*
  * The suspended account whose time came first; 0: none.  An account that was resumed meanwhile loses its
  * time.
  */
-enum iw_error erasure_due(const struct store *store, int64_t now_ms, int64_t *account_id) IW_MUST_USE;
+enum iw_error erasure_due(const struct db *db, int64_t now_ms, int64_t *account_id) IW_MUST_USE;
 
 /* The first most orders of an account. */
-enum iw_error erasure_orders(const struct store *store, int64_t account_id, unsigned most,
+enum iw_error erasure_orders(const struct db *db, int64_t account_id, unsigned most,
                              struct query_ids *order_ids) IW_MUST_USE;
 
 /*
  * After its orders: deletes up to some thousand of the account's other rows, the account's own row last.
  * *is_gone: it was the last.
  */
-enum iw_error erasure_step(const struct store *store, int64_t account_id, bool *is_gone) IW_MUST_USE;
+enum iw_error erasure_step(const struct db *db, int64_t account_id, bool *is_gone) IW_MUST_USE;
 
 #endif

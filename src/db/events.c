@@ -14,7 +14,7 @@ enum { event_columns = 11 };
 
 #define EVENT_KEYWORD "AND (? IS NULL OR CONVERT(e.type USING utf8mb4) LIKE ? OR e.id = ? OR e.order_id = ?) "
 
-enum iw_error events_insert(const struct store *store, const struct events_row *row, bool *is_written)
+enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written)
 {
     int64_t affected = 0;
     enum iw_error error;
@@ -22,15 +22,15 @@ enum iw_error events_insert(const struct store *store, const struct events_row *
         const struct db_value values[] = {db_integer(row->id), db_integer(row->account_id),
                                           db_text(row->type), db_time(row->occurred_ms)};
         error = query_change(
-            store, "INSERT INTO webhook_events (id, account_id, type, occurred_at) VALUES (?, ?, ?, ?)",
-            values, 4, &affected);
+            db, "INSERT INTO webhook_events (id, account_id, type, occurred_at) VALUES (?, ?, ?, ?)", values,
+            4, &affected);
     } else {
         const struct db_value values[] = {db_integer(row->id),        db_integer(row->account_id),
                                           db_integer(row->order_id),  db_text(row->type),
                                           db_integer(row->order_id),  db_time(row->occurred_ms),
                                           db_integer(row->account_id)};
         error = query_change(
-            store,
+            db,
             "INSERT INTO webhook_events (id, account_id, order_id, type, sequence, occurred_at) SELECT ?, "
             "?, ?, ?, (SELECT COALESCE(MAX(before_it.sequence), 0) + 1 FROM webhook_events before_it WHERE "
             "before_it.order_id = ?), ? FROM DUAL WHERE EXISTS (SELECT 1 FROM webhooks w WHERE "
@@ -66,21 +66,21 @@ static void event_read(const struct db_value *columns, struct webhook_event *eve
     };
 }
 
-enum iw_error events_list(const struct store *store, int64_t webhook_id, const char *keyword,
+enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
                           const struct webhooks_page *page, struct webhook_event **events, size_t *count)
 {
     struct db_rows rows;
-    const char *pattern = query_pattern(store->context->arena, keyword);
+    const char *pattern = query_pattern(db->context->arena, keyword);
     int64_t id = id_of(keyword);
     const struct db_value values[] = {
         db_integer(webhook_id),  db_text(pattern), db_text(pattern),
         db_integer(id),          db_integer(id),   db_integer(page->limit < 0 ? INT64_MAX : page->limit),
         db_integer(page->offset)};
-    enum iw_error error = db_run(
-        store, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC LIMIT ? OFFSET ?", values, 7, &rows);
+    enum iw_error error =
+        db_run(db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC LIMIT ? OFFSET ?", values, 7, &rows);
     if (error != IW_OK)
         return error;
-    *events = arena_array(store->context->arena, rows.count + 1, sizeof **events);
+    *events = arena_array(db->context->arena, rows.count + 1, sizeof **events);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         event_read(db_at(&rows, row, 0), &(*events)[row]);
@@ -103,38 +103,38 @@ static bool stream_row(void *user, const struct db_value *values, unsigned colum
     return stream->take(stream->user, &event);
 }
 
-enum iw_error events_stream(const struct store *store, int64_t webhook_id, const char *keyword,
+enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char *keyword,
                             bool (*take)(void *user, const struct webhook_event *event), void *user)
 {
     struct event_stream stream = {take, user};
-    const char *pattern = query_pattern(store->context->arena, keyword);
+    const char *pattern = query_pattern(db->context->arena, keyword);
     int64_t id = id_of(keyword);
     const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
                                       db_integer(id), db_integer(id)};
     /* The index webhook_deliveries_once yields the rows in this order: nothing is sorted or buffered. */
-    return db_stream(store, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC", values, 5, stream_row,
+    return db_stream(db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC", values, 5, stream_row,
                      &stream);
 }
 
-enum iw_error events_count(const struct store *store, int64_t webhook_id, const char *keyword, int64_t *count)
+enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *keyword, int64_t *count)
 {
-    const char *pattern = query_pattern(store->context->arena, keyword);
+    const char *pattern = query_pattern(db->context->arena, keyword);
     int64_t id = id_of(keyword);
     const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
                                       db_integer(id), db_integer(id)};
     return query_number(
-        store,
+        db,
         "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_events e ON e.id = d.event_id "
         "WHERE d.webhook_id = ? " EVENT_KEYWORD,
         values, 5, count);
 }
 
-enum iw_error events_find(const struct store *store, int64_t webhook_id, int64_t event_id,
+enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,
                           struct webhook_event *event)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(webhook_id), db_integer(event_id)};
-    enum iw_error error = db_run(store, EVENT_COLUMNS "AND d.event_id = ?", values, 2, &rows);
+    enum iw_error error = db_run(db, EVENT_COLUMNS "AND d.event_id = ?", values, 2, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -143,12 +143,12 @@ enum iw_error events_find(const struct store *store, int64_t webhook_id, int64_t
     return IW_OK;
 }
 
-enum iw_error events_subject(const struct store *store, int64_t event_id, struct delivery_subject *subject)
+enum iw_error events_subject(const struct db *db, int64_t event_id, struct delivery_subject *subject)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(event_id)};
     enum iw_error error = db_run(
-        store, "SELECT account_id, type, occurred_at, sequence, order_id FROM webhook_events WHERE id = ?",
+        db, "SELECT account_id, type, occurred_at, sequence, order_id FROM webhook_events WHERE id = ?",
         values, 1, &rows);
     if (error != IW_OK)
         return error;
@@ -165,11 +165,11 @@ enum iw_error events_subject(const struct store *store, int64_t event_id, struct
     return IW_OK;
 }
 
-enum iw_error events_forget(const struct store *store, int64_t before_ms, int64_t *count)
+enum iw_error events_forget(const struct db *db, int64_t before_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(before_ms)};
     return query_change(
-        store,
+        db,
         "DELETE FROM webhook_events WHERE occurred_at < ? AND NOT EXISTS (SELECT 1 FROM "
         "webhook_deliveries d WHERE d.event_id = webhook_events.id) ORDER BY occurred_at LIMIT 500",
         values, 1, count);

@@ -27,31 +27,30 @@ struct events_row {
  * Writes an event of an order, or a test.  Without an active webhook of the account an event of an order is
  * not written; is_written reports it.  TWIN_EXISTS when the id is taken.
  */
-enum iw_error events_insert(const struct store *store, const struct events_row *row,
-                            bool *is_written) IW_MUST_USE;
+enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written) IW_MUST_USE;
 
 /* One page of a webhook's events, newest first; the array is the arena's.  keyword: see webhooks_list. */
-enum iw_error events_list(const struct store *store, int64_t webhook_id, const char *keyword,
+enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
                           const struct webhooks_page *page, struct webhook_event **events,
                           size_t *count) IW_MUST_USE;
 
 /* All of them, unbuffered.  The event is valid during the callback, which returns false to stop. */
-enum iw_error events_stream(const struct store *store, int64_t webhook_id, const char *keyword,
+enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char *keyword,
                             bool (*take)(void *user, const struct webhook_event *event),
                             void *user) IW_MUST_USE;
 
-enum iw_error events_count(const struct store *store, int64_t webhook_id, const char *keyword,
+enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *keyword,
                            int64_t *count) IW_MUST_USE;
 
 /* NOT_FOUND when the event has no delivery to this webhook. */
-enum iw_error events_find(const struct store *store, int64_t webhook_id, int64_t event_id,
+enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,
                           struct webhook_event *event) IW_MUST_USE;
 
 /* The content of an event.  NOT_FOUND when it was deleted. */
-enum iw_error events_subject(const struct store *store, int64_t event_id,
+enum iw_error events_subject(const struct db *db, int64_t event_id,
                              struct delivery_subject *subject) IW_MUST_USE;
 
 /* Deletes events without deliveries from before a time, a limited number per call; count gets how many. */
-enum iw_error events_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+enum iw_error events_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -9,14 +9,14 @@
     "FROM orders o JOIN files f ON f.order_id = o.id "                                                       \
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
-enum iw_error files_upload_find(const struct store *store, int64_t order_id, int64_t position,
-                                bool is_original, bool for_change, struct upload_place *place)
+enum iw_error files_upload_find(const struct db *db, int64_t order_id, int64_t position, bool is_original,
+                                bool for_change, struct upload_place *place)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id), db_text(is_original ? "original" : "main"),
                                           db_integer(position)};
     enum iw_error error =
-        db_run(store, for_change ? UPLOAD_COLUMNS " FOR UPDATE" : UPLOAD_COLUMNS, parameters, 3, &rows);
+        db_run(db, for_change ? UPLOAD_COLUMNS " FOR UPDATE" : UPLOAD_COLUMNS, parameters, 3, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -30,11 +30,11 @@ enum iw_error files_upload_find(const struct store *store, int64_t order_id, int
         .name = db_text_of(db_at(&rows, 0, 7)),
         .is_suspended = db_integer_of(db_at(&rows, 0, 8)) != 0,
     };
-    return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &place->order_type,
+    return orders_words_read(db->context, db_text_of(db_at(&rows, 0, 2)), &place->order_type,
                              db_text_of(db_at(&rows, 0, 3)), &place->order_status);
 }
 
-enum iw_error files_upload_write(const struct store *store, int64_t file_id, int64_t now_ms,
+enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,
                                  const struct upload_facts *facts)
 {
     const struct db_value parameters[] = {
@@ -47,30 +47,30 @@ enum iw_error files_upload_write(const struct store *store, int64_t file_id, int
         db_time(now_ms),
         db_integer(file_id),
     };
-    return db_run(store,
+    return db_run(db,
                   "UPDATE files SET status = 'uploaded', store_key = ?, format = ?, size_bytes = ?, "
                   "digest = ?, etag = ?, uploaded_at = ?, updated_at = ? WHERE id = ?",
                   parameters, sizeof parameters / sizeof parameters[0], NULL);
 }
 
-enum iw_error files_refuse(const struct store *store, int64_t file_id, int64_t now_ms, enum iw_error code,
+enum iw_error files_refuse(const struct db *db, int64_t file_id, int64_t now_ms, enum iw_error code,
                            const char *sentence)
 {
     const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
                                       db_integer(file_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE files SET status = 'uploaded', store_key = NULL, error_code = ?, error_sentence = "
                   "LEFT(?, 500), updated_at = ? WHERE id = ?",
                   values, 4, NULL);
 }
 
-enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
+enum iw_error files_source_first(const struct db *db, int64_t order_id, const char *source_url,
                                  struct files_source *source)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id), db_text(source_url)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT id, error_code, error_sentence, IF(digest IS NULL, NULL, store_key), format, "
                "size_bytes, digest "
                "FROM files WHERE order_id = ? AND BINARY source_url = ? ORDER BY id LIMIT 1",
@@ -78,7 +78,7 @@ enum iw_error files_source_first(const struct store *store, int64_t order_id, co
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, NULL);
+        return context_fail(db->context, IW_NOT_FOUND, NULL);
     *source = (struct files_source){.file_id = db_integer_of(db_at(&rows, 0, 0)),
                                     .error_code = db_text_of(db_at(&rows, 0, 1)),
                                     .error_sentence = db_text_of(db_at(&rows, 0, 2)),
@@ -90,20 +90,19 @@ enum iw_error files_source_first(const struct store *store, int64_t order_id, co
     return IW_OK;
 }
 
-enum iw_error files_tries(const struct store *store, int64_t order_id, struct files_try **tries,
-                          size_t *count)
+enum iw_error files_tries(const struct db *db, int64_t order_id, struct files_try **tries, size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT f.id, f.source_url, f.error_code, f.error_sentence, f.digest IS NOT NULL, "
         "j.failure_count FROM jobs j JOIN files f ON f.id = j.file_id WHERE j.order_id = ? AND j.kind = "
         "'fetch' ORDER BY f.id",
         values, 1, &rows);
     if (error != IW_OK)
         return error;
-    *tries = arena_array(store->context->arena, rows.count + 1, sizeof **tries);
+    *tries = arena_array(db->context->arena, rows.count + 1, sizeof **tries);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         (*tries)[row] = (struct files_try){.file_id = db_integer_of(db_at(&rows, row, 0)),
@@ -115,60 +114,58 @@ enum iw_error files_tries(const struct store *store, int64_t order_id, struct fi
     return IW_OK;
 }
 
-enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
+enum iw_error files_error_write(const struct db *db, int64_t file_id, enum iw_error code,
                                 const char *sentence)
 {
     const struct db_value values[] = {db_text(sentence), db_text(iw_error_code(code)), db_integer(file_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE files SET error_sentence = IF(error_code IS NULL, LEFT(?, 500), error_sentence), "
                   "error_code = COALESCE(error_code, ?) WHERE id = ?",
                   values, 3, NULL);
 }
 
-enum iw_error files_result_write(const struct store *store, int64_t file_id, int64_t size_bytes, int percent)
+enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t size_bytes, int percent)
 {
     const struct db_value values[] = {db_integer(size_bytes), percent < 0 ? db_null() : db_integer(percent),
                                       db_integer(file_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE files SET result_bytes = GREATEST(COALESCE(result_bytes, 0), ?), "
                   "protection_percent = ? WHERE id = ?",
                   values, 3, NULL);
 }
 
-enum iw_error files_note_write(const struct store *store, int64_t file_id, const char *code,
-                               const char *sentence)
+enum iw_error files_note_write(const struct db *db, int64_t file_id, const char *code, const char *sentence)
 {
     const struct db_value values[] = {db_text(code), db_text(sentence), db_integer(file_id)};
     return db_run(
-        store,
+        db,
         "UPDATE files SET note_code = ?, note_sentence = LEFT(?, 1000) WHERE id = ? AND note_code IS "
         "NULL",
         values, 3, NULL);
 }
 
-enum iw_error files_end(const struct store *store, int64_t file_id, int64_t now_ms, bool *is_failed)
+enum iw_error files_end(const struct db *db, int64_t file_id, int64_t now_ms, bool *is_failed)
 {
     int64_t failed = 1;
     const struct db_value values[] = {db_time(now_ms), db_integer(file_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "UPDATE files SET status = IF(error_code IS NULL, 'complete', 'failed'), updated_at = ? WHERE "
                "id = ?",
                values, 2, NULL);
     if (error == IW_OK)
-        error =
-            query_number(store, "SELECT status = 'failed' FROM files WHERE id = ?", values + 1, 1, &failed);
+        error = query_number(db, "SELECT status = 'failed' FROM files WHERE id = ?", values + 1, 1, &failed);
     *is_failed = failed != 0;
     return error;
 }
 
-enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code,
-                         const char *sentence, int64_t now_ms)
+enum iw_error files_fail(const struct db *db, int64_t order_id, enum iw_error code, const char *sentence,
+                         int64_t now_ms)
 {
     const struct db_value values[] = {db_text(iw_error_code(code)), db_text(sentence), db_time(now_ms),
                                       db_integer(order_id)};
     return db_run(
-        store,
+        db,
         "UPDATE files SET status = 'failed', error_code = ?, error_sentence = ?, updated_at = ? WHERE "
         "order_id = ? AND status NOT IN ('complete', 'failed')",
         values, 4, NULL);
@@ -180,37 +177,36 @@ enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_er
     "'refused') AND kind "                                                                                   \
     "NOT IN ('push', 'archive'))"
 
-enum iw_error files_reopen(const struct store *store, int64_t order_id, int64_t now_ms, int64_t *count)
+enum iw_error files_reopen(const struct db *db, int64_t order_id, int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(order_id), db_integer(order_id)};
-    enum iw_error error =
-        query_number(store, "SELECT COUNT(*) FROM files WHERE status = 'failed' AND " REOPENED_FILES,
-                     values + 1, 2, count);
+    enum iw_error error = query_number(
+        db, "SELECT COUNT(*) FROM files WHERE status = 'failed' AND " REOPENED_FILES, values + 1, 2, count);
     if (error != IW_OK)
         return error;
     return db_run(
-        store,
+        db,
         "UPDATE files SET status = IF(store_key IS NULL, 'pending', 'uploaded'), error_code = NULL, "
         "error_sentence = NULL, updated_at = ? WHERE " REOPENED_FILES,
         values, 3, NULL);
 }
 
-enum iw_error files_inputs_forget(const struct store *store, const int64_t *order_ids, unsigned count)
+enum iw_error files_inputs_forget(const struct db *db, const int64_t *order_ids, unsigned count)
 {
     struct db_value values[orders_batch_max];
     /* Unused question marks are 0, which is no id. */
     for (unsigned i = 0; i < orders_batch_max; i++)
         values[i] = db_integer(i < count ? order_ids[i] : 0);
-    return db_run(store,
+    return db_run(db,
                   "UPDATE files SET store_key = NULL, target_url = NULL, target_headers = NULL WHERE "
                   "order_id IN (?, ?, ?, ?, ?, ?, ?, ?)",
                   values, orders_batch_max, NULL);
 }
 
-enum iw_error files_store_bytes(const struct store *store, struct query_count **counts, unsigned *count)
+enum iw_error files_store_bytes(const struct db *db, struct query_count **counts, unsigned *count)
 {
     return query_counts(
-        store,
+        db,
         "SELECT 'inputs', COALESCE(SUM(size_bytes), 0) FROM files WHERE store_key IS NOT NULL "
         "UNION ALL SELECT 'results', COALESCE(SUM(r.size_bytes), 0) FROM results r JOIN orders o ON o.id = "
         "r.order_id WHERE o.files_deleted_at IS NULL "
@@ -219,13 +215,13 @@ enum iw_error files_store_bytes(const struct store *store, struct query_count **
         counts, count);
 }
 
-enum iw_error files_stored_next(const struct store *store, struct files_step *step)
+enum iw_error files_stored_next(const struct db *db, struct files_step *step)
 {
     struct db_rows rows;
     const struct db_value from = db_integer(step->after_order_id);
     step->count = 0;
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT COALESCE(MAX(id), 0), COUNT(*) FROM (SELECT id FROM orders WHERE id > ? ORDER BY id "
                "LIMIT 50) step",
                &from, 1, &rows);
@@ -237,7 +233,7 @@ enum iw_error files_stored_next(const struct store *store, struct files_step *st
         return IW_OK;
     const struct db_value values[] = {from, last, from, last, from, last, from, last};
     error = db_run(
-        store,
+        db,
         "SELECT r.store_key, r.size_bytes, r.order_id, r.digest FROM results r JOIN orders o ON o.id = "
         "r.order_id WHERE o.files_deleted_at IS NULL AND r.order_id > ? AND r.order_id <= ? "
         "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id, zip_digest FROM orders WHERE "
@@ -250,7 +246,7 @@ enum iw_error files_stored_next(const struct store *store, struct files_step *st
         values, 8, &rows);
     if (error != IW_OK)
         return error;
-    step->files = arena_array(store->context->arena, rows.count + 1, sizeof *step->files);
+    step->files = arena_array(db->context->arena, rows.count + 1, sizeof *step->files);
     for (; step->count < rows.count; step->count++) {
         const struct db_value *digest = db_at(&rows, step->count, 3);
         step->files[step->count] = (struct files_stored){

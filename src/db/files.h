@@ -15,15 +15,15 @@
  * for_change the order's row is locked until the transaction ends.  NOT_FOUND when there is none, or it is
  * fetched from a URL.
  */
-enum iw_error files_upload_find(const struct store *store, int64_t order_id, int64_t position,
-                                bool is_original, bool for_change, struct upload_place *place) IW_MUST_USE;
+enum iw_error files_upload_find(const struct db *db, int64_t order_id, int64_t position, bool is_original,
+                                bool for_change, struct upload_place *place) IW_MUST_USE;
 
 /* Records the bytes of a file. */
-enum iw_error files_upload_write(const struct store *store, int64_t file_id, int64_t now_ms,
+enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,
                                  const struct upload_facts *facts) IW_MUST_USE;
 
 /* Records why an uploaded object was refused; its job ends with this error. */
-enum iw_error files_refuse(const struct store *store, int64_t file_id, int64_t now_ms, enum iw_error code,
+enum iw_error files_refuse(const struct db *db, int64_t file_id, int64_t now_ms, enum iw_error code,
                            const char *sentence) IW_MUST_USE;
 
 /* The first file of an order with a source URL; texts are the arena's. */
@@ -35,7 +35,7 @@ struct files_source {
 };
 
 /* NOT_FOUND when no file has the URL. */
-enum iw_error files_source_first(const struct store *store, int64_t order_id, const char *source_url,
+enum iw_error files_source_first(const struct db *db, int64_t order_id, const char *source_url,
                                  struct files_source *source) IW_MUST_USE;
 
 /* The sources of an order, in the order of its files; the array is the arena's. */
@@ -47,44 +47,41 @@ struct files_try {
     bool is_fetched;
     int64_t failures; /* of the job */
 };
-enum iw_error files_tries(const struct store *store, int64_t order_id, struct files_try **tries,
+enum iw_error files_tries(const struct db *db, int64_t order_id, struct files_try **tries,
                           size_t *count) IW_MUST_USE;
 
 /* Records why a file fails; the first error stays. */
-enum iw_error files_error_write(const struct store *store, int64_t file_id, enum iw_error code,
+enum iw_error files_error_write(const struct db *db, int64_t file_id, enum iw_error code,
                                 const char *sentence) IW_MUST_USE;
 
 /* Records what a client sees of a result: the size of the largest copy, and the protection (-1: none). */
-enum iw_error files_result_write(const struct store *store, int64_t file_id, int64_t size_bytes,
+enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t size_bytes,
                                  int percent) IW_MUST_USE;
 
 /* Records a note on a file's result; the first note of several copies stays. */
-enum iw_error files_note_write(const struct store *store, int64_t file_id, const char *code,
+enum iw_error files_note_write(const struct db *db, int64_t file_id, const char *code,
                                const char *sentence) IW_MUST_USE;
 
 /* Ends a file without jobs: failed when it has an error, complete otherwise. */
-enum iw_error files_end(const struct store *store, int64_t file_id, int64_t now_ms,
-                        bool *is_failed) IW_MUST_USE;
+enum iw_error files_end(const struct db *db, int64_t file_id, int64_t now_ms, bool *is_failed) IW_MUST_USE;
 
 /* Fails every file of an order that has not ended. */
-enum iw_error files_fail(const struct store *store, int64_t order_id, enum iw_error code,
-                         const char *sentence, int64_t now_ms) IW_MUST_USE;
+enum iw_error files_fail(const struct db *db, int64_t order_id, enum iw_error code, const char *sentence,
+                         int64_t now_ms) IW_MUST_USE;
 
 /* Resets the files whose jobs jobs_reopen requeues next; count gets how many of them had failed. */
-enum iw_error files_reopen(const struct store *store, int64_t order_id, int64_t now_ms,
-                           int64_t *count) IW_MUST_USE;
+enum iw_error files_reopen(const struct db *db, int64_t order_id, int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 /*
  * Records that the inputs of at most orders_batch_max orders were deleted.  Deletes the URLs of output
  * targets, because they permit writing.
  */
-enum iw_error files_inputs_forget(const struct store *store, const int64_t *order_ids,
-                                  unsigned count) IW_MUST_USE;
+enum iw_error files_inputs_forget(const struct db *db, const int64_t *order_ids, unsigned count) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
 
 /* Bytes that rows name, of "inputs", "results" and "archives".  Reads all such rows. */
-enum iw_error files_store_bytes(const struct store *store, struct query_count **counts,
+enum iw_error files_store_bytes(const struct db *db, struct query_count **counts,
                                 unsigned *count) IW_MUST_USE;
 
 /* A file in the store that a row names. */
@@ -104,6 +101,6 @@ struct files_step {
 };
 
 /* The files of the next 50 orders; the array is the arena's, so that a walk needs little memory. */
-enum iw_error files_stored_next(const struct store *store, struct files_step *step) IW_MUST_USE;
+enum iw_error files_stored_next(const struct db *db, struct files_step *step) IW_MUST_USE;
 
 #endif

@@ -92,7 +92,7 @@ const char **grants_statements(struct arena *arena, const struct provision *user
     return statements;
 }
 
-enum iw_error grants_run(const struct store *administrator, const struct provision *user,
+enum iw_error grants_run(const struct db *administrator, const struct provision *user,
                          enum grants_program program, bool *is_new)
 {
     unsigned count;

@@ -24,7 +24,7 @@ const char **grants_statements(struct arena *arena, const struct provision *user
                                unsigned *count);
 
 /* Creates a missing user and gives it its rights, as the administrator.  *is_new: it did not exist. */
-enum iw_error grants_run(const struct store *administrator, const struct provision *user,
+enum iw_error grants_run(const struct db *administrator, const struct provision *user,
                          enum grants_program program, bool *is_new) IW_MUST_USE;
 
 #endif

@@ -18,7 +18,7 @@ static void invitation_read(const struct db_rows *rows, size_t row, struct invit
     user_role_read(db_text_of(db_at(rows, row, 4)), &invitation->role);
 }
 
-enum iw_error invitations_insert(const struct store *store, const struct invitation *invitation,
+enum iw_error invitations_insert(const struct db *db, const struct invitation *invitation,
                                  const uint8_t digest[32], int64_t *id)
 {
     struct db_rows rows;
@@ -27,9 +27,9 @@ enum iw_error invitations_insert(const struct store *store, const struct invitat
         db_text(user_role_name(invitation->role)), db_bytes(digest, 32),
         db_time(invitation->created_ms),           db_time(invitation->expires_ms)};
     enum iw_error error =
-        db_run(store, "DELETE FROM invitations WHERE account_id = ? AND email = ?", values, 2, NULL);
+        db_run(db, "DELETE FROM invitations WHERE account_id = ? AND email = ?", values, 2, NULL);
     if (error == IW_OK)
-        error = db_run(store,
+        error = db_run(db,
                        "INSERT INTO invitations (account_id, email, role, digest, created_at, expires_at) "
                        "VALUES (?, ?, ?, ?, ?, ?)",
                        values, 6, &rows);
@@ -38,55 +38,54 @@ enum iw_error invitations_insert(const struct store *store, const struct invitat
     return error;
 }
 
-enum iw_error invitations_count(const struct store *store, int64_t account_id, const char *except_email,
+enum iw_error invitations_count(const struct db *db, int64_t account_id, const char *except_email,
                                 int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_integer(account_id), db_time(now_ms), db_text(except_email)};
     return query_number(
-        store,
+        db,
         "SELECT COUNT(*) FROM invitations WHERE account_id = ? AND expires_at > ? AND email <> "
         "CONVERT(? USING ascii) COLLATE ascii_bin",
         values, 3, count);
 }
 
-enum iw_error invitations_find(const struct store *store, const uint8_t digest[32], int64_t now_ms,
+enum iw_error invitations_find(const struct db *db, const uint8_t digest[32], int64_t now_ms,
                                struct invitation *invitation)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(digest, 32), db_time(now_ms)};
     enum iw_error error =
-        db_run(store, INVITATION_COLUMNS "WHERE i.digest = ? AND i.expires_at > ?", values, 2, &rows);
+        db_run(db, INVITATION_COLUMNS "WHERE i.digest = ? AND i.expires_at > ?", values, 2, &rows);
     if (error != IW_OK || rows.count == 0)
         return error != IW_OK ? error : IW_NOT_FOUND;
     invitation_read(&rows, 0, invitation);
     return IW_OK;
 }
 
-enum iw_error invitations_list(const struct store *store, int64_t account_id, int64_t now_ms,
+enum iw_error invitations_list(const struct db *db, int64_t account_id, int64_t now_ms,
                                struct invitation **invitations, size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_time(now_ms)};
-    enum iw_error error =
-        db_run(store, INVITATION_COLUMNS "WHERE i.account_id = ? AND i.expires_at > ? ORDER BY i.id", values,
-               2, &rows);
+    enum iw_error error = db_run(
+        db, INVITATION_COLUMNS "WHERE i.account_id = ? AND i.expires_at > ? ORDER BY i.id", values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *invitations = arena_array(store->context->arena, rows.count + 1, sizeof **invitations);
+    *invitations = arena_array(db->context->arena, rows.count + 1, sizeof **invitations);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         invitation_read(&rows, row, &(*invitations)[row]);
     return IW_OK;
 }
 
-enum iw_error invitations_delete(const struct store *store, int64_t account_id, int64_t id, int64_t *count)
+enum iw_error invitations_delete(const struct db *db, int64_t account_id, int64_t id, int64_t *count)
 {
     const struct db_value values[] = {db_integer(account_id), db_integer(id)};
-    return query_change(store, "DELETE FROM invitations WHERE account_id = ? AND id = ?", values, 2, count);
+    return query_change(db, "DELETE FROM invitations WHERE account_id = ? AND id = ?", values, 2, count);
 }
 
-enum iw_error invitations_forget(const struct store *store, int64_t now_ms, int64_t *count)
+enum iw_error invitations_forget(const struct db *db, int64_t now_ms, int64_t *count)
 {
     const struct db_value values[] = {db_time(now_ms)};
-    return query_change(store, "DELETE FROM invitations WHERE expires_at < ? LIMIT 1000", values, 1, count);
+    return query_change(db, "DELETE FROM invitations WHERE expires_at < ? LIMIT 1000", values, 1, count);
 }

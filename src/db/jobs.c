@@ -22,48 +22,47 @@ _Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes t
 
 const char jobs_insert_for_order_sql[] = INSERT_JOBS " ORDER BY f.position, w.copy";
 
-enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id)
+enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id)
 {
-    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
-    return db_run(store, jobs_insert_for_order_sql, values, 2, NULL);
+    const struct db_value values[] = {db_text(db->context->request_id), db_integer(order_id)};
+    return db_run(db, jobs_insert_for_order_sql, values, 2, NULL);
 }
 
-enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id)
+enum iw_error jobs_insert_for_file(const struct db *db, int64_t order_id, int64_t file_id)
 {
-    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id),
+    const struct db_value values[] = {db_text(db->context->request_id), db_integer(order_id),
                                       db_integer(file_id)};
-    return db_run(store, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
+    return db_run(db, INSERT_JOBS " AND f.id = ? ORDER BY w.copy", values, 3, NULL);
 }
 
-enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id)
+enum iw_error jobs_insert_archive(const struct db *db, int64_t order_id)
 {
-    const struct db_value values[] = {db_text(store->context->request_id), db_integer(order_id)};
+    const struct db_value values[] = {db_text(db->context->request_id), db_integer(order_id)};
     return db_run(
-        store,
+        db,
         "INSERT IGNORE INTO jobs (account_id, order_id, kind, available_at, request_id, created_at, "
         "updated_at) SELECT account_id, id, 'archive', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), "
         "UTC_TIMESTAMP(3) FROM orders WHERE id = ?",
         values, 2, NULL);
 }
 
-enum iw_error jobs_insert_push(const struct store *store, const struct job *job)
+enum iw_error jobs_insert_push(const struct db *db, const struct job *job)
 {
     const struct db_value values[] = {db_integer(job->account_id), db_integer(job->order_id),
                                       db_integer(job->file_id), db_integer(job->copy),
-                                      db_text(store->context->request_id)};
+                                      db_text(db->context->request_id)};
     return db_run(
-        store,
+        db,
         "INSERT INTO jobs (account_id, order_id, file_id, copy, kind, available_at, request_id, created_at, "
         "updated_at) VALUES (?, ?, ?, ?, 'push', UTC_TIMESTAMP(3), ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
         values, 5, NULL);
 }
 
-enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id, int64_t *count)
+enum iw_error jobs_left(const struct db *db, int64_t order_id, int64_t file_id, int64_t *count)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(file_id)};
     return query_number(
-        store,
-        "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
+        db, "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND file_id = ? AND status IN ('queued', 'leased')",
         values, 2, count);
 }
 
@@ -94,13 +93,13 @@ struct lease {
  * The next account with a queued job, and whether the job is due: one step in the index, regardless of the
  * number of jobs.  NOT_FOUND after the last.
  */
-static enum iw_error turn_after(const struct store *store, const struct lease *lease, int64_t *account_id,
+static enum iw_error turn_after(const struct db *db, const struct lease *lease, int64_t *account_id,
                                 bool *is_due)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
                "class = ? AND account_id > ? ORDER BY account_id, available_at LIMIT 1",
                values, 2, &rows);
@@ -114,7 +113,7 @@ static enum iw_error turn_after(const struct store *store, const struct lease *l
 }
 
 /* One round of all accounts with due jobs, from the cursor on: the first ones were served the longest ago. */
-static enum iw_error turns_read(const struct store *store, struct lease *lease)
+static enum iw_error turns_read(const struct db *db, struct lease *lease)
 {
     int64_t begin = *lease->place->cursor, account_id = begin;
     bool is_due = false, is_round = false;
@@ -122,7 +121,7 @@ static enum iw_error turns_read(const struct store *store, struct lease *lease)
     lease->turn_count = 0;
     lease->cursor = begin;
     for (unsigned steps = 0; steps < turns_max; steps++) {
-        error = turn_after(store, lease, &account_id, &is_due);
+        error = turn_after(db, lease, &account_id, &is_due);
         if (error == IW_NOT_FOUND && !is_round && begin > 0) {
             is_round = true;
             account_id = 0;
@@ -154,7 +153,7 @@ static struct turn *turn_find(struct lease *lease, int64_t account_id)
  * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few
  * rows, because places are few.
  */
-static enum iw_error turns_count(const struct store *store, struct lease *lease)
+static enum iw_error turns_count(const struct db *db, struct lease *lease)
 {
     struct db_rows rows;
     struct db_value values[2 + turns_max] = {db_text(lease->place->owner),
@@ -162,7 +161,7 @@ static enum iw_error turns_count(const struct store *store, struct lease *lease)
     for (unsigned i = 0; i < turns_max; i++)
         values[2 + i] = db_integer(i < lease->turn_count ? lease->turns[i].account_id : 0);
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT account_id, COUNT(*), SUM(lease_owner = ?), 0 FROM jobs WHERE status = 'leased' AND "
                "class = ? GROUP BY account_id UNION ALL SELECT id, 0, 0, 1 FROM accounts WHERE status = "
                "'suspended' AND id IN " TURN_IDS,
@@ -198,13 +197,13 @@ static void turns_give(struct lease *lease)
 }
 
 /* Locks the jobs for an account's places. */
-static enum iw_error turn_choose(const struct store *store, struct lease *lease, const struct turn *turn)
+static enum iw_error turn_choose(const struct db *db, struct lease *lease, const struct turn *turn)
 {
     struct query_ids found;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
                                       db_integer(turn->account_id), db_integer(turn->given)};
     enum iw_error error = query_ids(
-        store,
+        db,
         "SELECT id FROM jobs WHERE status = 'queued' AND class = ? AND account_id = ? AND available_at "
         "<= UTC_TIMESTAMP(3) ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED",
         values, 3, &found);
@@ -213,18 +212,18 @@ static enum iw_error turn_choose(const struct store *store, struct lease *lease,
     return error;
 }
 
-static enum iw_error lease_choose(const struct store *store, struct lease *lease)
+static enum iw_error lease_choose(const struct db *db, struct lease *lease)
 {
     lease->count = 0;
-    enum iw_error error = turns_read(store, lease);
+    enum iw_error error = turns_read(db, lease);
     if (error == IW_OK && lease->turn_count > 0)
-        error = turns_count(store, lease);
+        error = turns_count(db, lease);
     turns_give(lease);
     for (unsigned i = 0; error == IW_OK && i < lease->turn_count; i++) {
         if (lease->turns[i].given == 0)
             continue;
         lease->cursor = lease->turns[i].account_id;
-        error = turn_choose(store, lease, &lease->turns[i]);
+        error = turn_choose(db, lease, &lease->turns[i]);
     }
     return error;
 }
@@ -274,26 +273,26 @@ static enum iw_error job_read(struct context *context, const struct db_rows *row
     return IW_OK;
 }
 
-static enum iw_error lease_write(const struct store *store, struct lease *lease)
+static enum iw_error lease_write(const struct db *db, struct lease *lease)
 {
     struct db_rows rows;
     struct db_value ids[jobs_lease_max];
     const struct leases_request request = {.owner = lease->place->owner, .lease_s = lease->place->lease_s};
-    enum iw_error error = lease_choose(store, lease);
+    enum iw_error error = lease_choose(db, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
     for (unsigned i = 0; i < jobs_lease_max; i++)
         ids[i] = db_integer(i < lease->count ? lease->ids[i] : 0);
-    error = leases_take(store, LEASES_JOBS, &request, lease->ids, lease->count);
+    error = leases_take(db, LEASES_JOBS, &request, lease->ids, lease->count);
     if (error == IW_OK)
         error = db_run(
-            store,
+            db,
             "UPDATE files f JOIN jobs j ON f.id = j.file_id SET f.status = 'processing', f.updated_at = "
             "UTC_TIMESTAMP(3) WHERE f.status IN ('pending', 'uploaded') AND j.id IN " LEASE_IDS,
             ids, jobs_lease_max, NULL);
     if (error == IW_OK)
         error = db_run(
-            store,
+            db,
             "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
             "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
             "f.position, j.request_id, j.copy, o.include_original, g.store_key, f.source_url, f.target_url, "
@@ -310,19 +309,19 @@ static enum iw_error lease_write(const struct store *store, struct lease *lease)
             ids, jobs_lease_max, &rows);
     lease->count = 0;
     for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
-        error = job_read(store->context, &rows, row, &lease->jobs[lease->count++]);
+        error = job_read(db->context, &rows, row, &lease->jobs[lease->count++]);
     return error;
 }
 
-enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
-                         struct job *jobs, unsigned *count)
+enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, unsigned most, struct job *jobs,
+                         unsigned *count)
 {
     struct lease lease = {
         .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
     enum iw_error error;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
-        error = lease_write(store, &lease);
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+        error = lease_write(db, &lease);
     }
     if (error == IW_OK) {
         *count = lease.count;
@@ -331,7 +330,7 @@ enum iw_error jobs_lease(const struct store *store, const struct jobs_place *pla
     return error;
 }
 
-enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
+enum iw_error jobs_move(const struct db *db, const struct job *job, const struct job_verdict *verdict,
                         const char *reason)
 {
     struct db_rows rows;
@@ -346,22 +345,22 @@ enum iw_error jobs_move(const struct store *store, const struct job *job, const 
                                       db_integer(job->id),
                                       db_integer(job->attempt)};
     enum iw_error error = db_run(
-        store,
+        db,
         "UPDATE jobs SET status = ?, failure_count = ?, death_count = ?, available_at = "
         "UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, reason = ?, lease_owner = NULL, lease_until = NULL, "
         "updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND attempt = ? AND status = 'leased'",
         values, 7, &rows);
     if (error != IW_OK || rows.affected == 1)
         return error;
-    store->context->reason = "fenced";
-    return context_fail(store->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
+    db->context->reason = "fenced";
+    return context_fail(db->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
 }
 
-enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count)
+enum iw_error jobs_counts(const struct db *db, struct jobs_count **counts, unsigned *count)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT kind, status, COUNT(*), IF(status IN ('queued', 'leased'), GREATEST(0, "
                "TIMESTAMPDIFF(SECOND, MIN(available_at), UTC_TIMESTAMP(3))), 0) FROM jobs WHERE status IN "
                "('queued', 'leased') OR updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY GROUP BY kind, status "
@@ -369,7 +368,7 @@ enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts,
                NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    *counts = arena_array(store->context->arena, rows.count + 1, sizeof **counts);
+    *counts = arena_array(db->context->arena, rows.count + 1, sizeof **counts);
     *count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct jobs_count *one = &(*counts)[*count];
@@ -382,86 +381,86 @@ enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts,
     return IW_OK;
 }
 
-enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count)
+enum iw_error jobs_hurry(const struct db *db, int64_t order_id, int64_t *count)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return query_change(store,
+    return query_change(db,
                         "UPDATE jobs SET available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
                         "0, reason = 'hurried', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status "
                         "= 'queued'",
                         values, 1, count);
 }
 
-enum iw_error jobs_forget(const struct store *store, int64_t order_id)
+enum iw_error jobs_forget(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(store, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed', 'refused')",
+    return db_run(db, "DELETE FROM jobs WHERE order_id = ? AND status IN ('done', 'failed', 'refused')",
                   values, 1, NULL);
 }
 
-enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count)
+enum iw_error jobs_reopen(const struct db *db, int64_t order_id, int64_t *count)
 {
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_FAILED, JOB_EVENT_REOPEN))),
                                       db_integer(order_id)};
     return query_change(
-        store,
+        db,
         "UPDATE jobs SET status = ?, available_at = UTC_TIMESTAMP(3), failure_count = 0, death_count = "
         "0, reason = 'reopened', updated_at = UTC_TIMESTAMP(3) WHERE order_id = ? AND status IN "
         "('failed', 'refused') AND kind NOT IN ('push', 'archive')",
         values, 2, count);
 }
 
-enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count)
+enum iw_error jobs_lost(const struct db *db, int64_t order_id, int64_t *count)
 {
     const struct db_value values[] = {db_integer(order_id)};
     return query_number(
-        store,
+        db,
         "SELECT COUNT(*) FROM jobs WHERE order_id = ? AND status IN ('failed', 'refused') AND kind = 'push'",
         values, 1, count);
 }
 
-enum iw_error jobs_cancel(const struct store *store, int64_t order_id)
+enum iw_error jobs_cancel(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_text(job_state_name(job_next(JOB_QUEUED, JOB_EVENT_CANCEL))),
                                       db_integer(order_id)};
     return db_run(
-        store,
+        db,
         "UPDATE jobs SET status = ?, reason = 'cancelled', updated_at = UTC_TIMESTAMP(3) WHERE order_id = "
         "? AND status = 'queued'",
         values, 2, NULL);
 }
 
-enum iw_error jobs_inspect_owners(const struct store *store, struct query_table *table)
+enum iw_error jobs_inspect_owners(const struct db *db, struct query_table *table)
 {
     static const char *const columns[] = {"owner", "jobs", "leaseSeconds"};
     *table = (struct query_table){.name = "owners", .columns = columns};
     return db_run(
-        store,
+        db,
         "SELECT lease_owner, COUNT(*), TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3), MIN(lease_until)) FROM "
         "jobs WHERE status = 'leased' GROUP BY lease_owner ORDER BY lease_owner",
         NULL, 0, &table->rows);
 }
 
-enum iw_error jobs_inspect_failed(const struct store *store, int64_t most, struct query_table *table)
+enum iw_error jobs_inspect_failed(const struct db *db, int64_t most, struct query_table *table)
 {
     static const char *const columns[] = {"jobId",    "kind",   "orderId", "fileId",   "attempts",
                                           "failures", "deaths", "reason",  "failedAt", "orderStatus"};
     const struct db_value values[] = {db_integer(most)};
     *table = (struct query_table){.name = "dead", .columns = columns};
     return db_run(
-        store,
+        db,
         "SELECT j.id, j.kind, CAST(j.order_id AS CHAR), j.file_id, j.attempt, j.failure_count, "
         "j.death_count, j.reason, j.updated_at, o.status FROM jobs j JOIN orders o ON o.id = j.order_id "
         "WHERE j.status = 'failed' ORDER BY j.id DESC LIMIT ?",
         values, 1, &table->rows);
 }
 
-enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table)
+enum iw_error jobs_inspect_rates(const struct db *db, struct query_table *table)
 {
     static const char *const columns[] = {"what", "lastMinute", "lastHour"};
     *table = (struct query_table){.name = "rates", .columns = columns};
     return db_run(
-        store,
+        db,
         "SELECT 'jobs done', COUNT(IF(updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, 1, NULL)), COUNT(*) "
         "FROM "
         "jobs WHERE status = 'done' AND updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR "
@@ -479,23 +478,23 @@ enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *
         NULL, 0, &table->rows);
 }
 
-enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t offset,
-                               struct jobs_failed **jobs, size_t *count, int64_t *total)
+enum iw_error jobs_failed_page(const struct db *db, int64_t limit, int64_t offset, struct jobs_failed **jobs,
+                               size_t *count, int64_t *total)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(limit), db_integer(offset)};
     enum iw_error error =
-        query_number(store, "SELECT COUNT(*) FROM jobs WHERE status = 'failed'", NULL, 0, total);
+        query_number(db, "SELECT COUNT(*) FROM jobs WHERE status = 'failed'", NULL, 0, total);
     if (error == IW_OK)
         error = db_run(
-            store,
+            db,
             "SELECT j.id, j.kind, j.order_id, j.account_id, j.attempt, j.reason, j.updated_at, o.status = "
             "'inProgress' FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.status = 'failed' ORDER BY "
             "j.id DESC LIMIT ? OFFSET ?",
             values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *jobs = arena_array(store->context->arena, rows.count + 1, sizeof **jobs);
+    *jobs = arena_array(db->context->arena, rows.count + 1, sizeof **jobs);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         (*jobs)[row] = (struct jobs_failed){.id = db_integer_of(db_at(&rows, row, 0)),
@@ -509,30 +508,29 @@ enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t
     return IW_OK;
 }
 
-enum iw_error jobs_failed_order(const struct store *store, int64_t id, int64_t *order_id)
+enum iw_error jobs_failed_order(const struct db *db, int64_t id, int64_t *order_id)
 {
     const struct db_value values[] = {db_integer(id)};
     *order_id = 0;
-    return query_number(store,
+    return query_number(db,
                         "SELECT j.order_id FROM jobs j JOIN orders o ON o.id = j.order_id WHERE j.id = ? AND "
                         "j.status = 'failed' AND o.status = 'inProgress'",
                         values, 1, order_id);
 }
 
-enum iw_error jobs_retry_request(const struct store *store, int64_t id, int64_t now_ms)
+enum iw_error jobs_retry_request(const struct db *db, int64_t id, int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(id), db_time(now_ms)};
-    return db_run(store, "INSERT IGNORE INTO job_retries (job_id, requested_at) VALUES (?, ?)", values, 2,
-                  NULL);
+    return db_run(db, "INSERT IGNORE INTO job_retries (job_id, requested_at) VALUES (?, ?)", values, 2, NULL);
 }
 
-enum iw_error jobs_retry_take(const struct store *store, struct query_ids *ids)
+enum iw_error jobs_retry_take(const struct db *db, struct query_ids *ids)
 {
-    return query_ids(store, "SELECT job_id FROM job_retries ORDER BY requested_at LIMIT 20", NULL, 0, ids);
+    return query_ids(db, "SELECT job_id FROM job_retries ORDER BY requested_at LIMIT 20", NULL, 0, ids);
 }
 
-enum iw_error jobs_retry_done(const struct store *store, int64_t id)
+enum iw_error jobs_retry_done(const struct db *db, int64_t id)
 {
     const struct db_value values[] = {db_integer(id)};
-    return db_run(store, "DELETE FROM job_retries WHERE job_id = ?", values, 1, NULL);
+    return db_run(db, "DELETE FROM job_retries WHERE job_id = ?", values, 1, NULL);
 }

@@ -21,23 +21,22 @@ enum { jobs_lease_max = 8 };
  * Writes the jobs of an order that starts, inside that transaction: a fetch for a file with a source URL,
  * otherwise one job per file, or per watermark text of it.  They carry context->request_id.
  */
-enum iw_error jobs_insert_for_order(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* The same as part of a compound statement.  Question marks: request id, order id. */
 extern const char jobs_insert_for_order_sql[];
 
 /* The same for one file after its fetch. */
-enum iw_error jobs_insert_for_file(const struct store *store, int64_t order_id, int64_t file_id) IW_MUST_USE;
+enum iw_error jobs_insert_for_file(const struct db *db, int64_t order_id, int64_t file_id) IW_MUST_USE;
 
 /* Writes the archive job of an order, once. */
-enum iw_error jobs_insert_archive(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_insert_archive(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Writes the job that pushes the result of a file to its output target. */
-enum iw_error jobs_insert_push(const struct store *store, const struct job *job) IW_MUST_USE;
+enum iw_error jobs_insert_push(const struct db *db, const struct job *job) IW_MUST_USE;
 
 /* The number of queued and leased jobs of a file.  Lock the order first. */
-enum iw_error jobs_left(const struct store *store, int64_t order_id, int64_t file_id,
-                        int64_t *count) IW_MUST_USE;
+enum iw_error jobs_left(const struct db *db, int64_t order_id, int64_t file_id, int64_t *count) IW_MUST_USE;
 
 struct jobs_place {
     const char *owner;
@@ -55,33 +54,33 @@ struct jobs_place {
  * accounts take turns; the longest wait decides within an account.  So a large order delays no other account.
  * account_most leaves places for other accounts where jobs may take long.
  */
-enum iw_error jobs_lease(const struct store *store, const struct jobs_place *place, unsigned most,
-                         struct job *jobs, unsigned *count) IW_MUST_USE;
+enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, unsigned most, struct job *jobs,
+                         unsigned *count) IW_MUST_USE;
 
 /*
  * Applies an event of its worker to a leased job, with the counts of the verdict.  NOT_FOUND with the reason
  * "fenced" when another attempt holds the lease.  reason is a short constant word, or NULL.
  */
-enum iw_error jobs_move(const struct store *store, const struct job *job, const struct job_verdict *verdict,
+enum iw_error jobs_move(const struct db *db, const struct job *job, const struct job_verdict *verdict,
                         const char *reason) IW_MUST_USE;
 
 /* Makes the queued jobs of an order due now and resets their failures; count gets how many. */
-enum iw_error jobs_hurry(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_hurry(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /*
  * Requeues the failed jobs of an order and resets their failures; count gets how many.  Not pushes: their
  * results were deleted.  Lock the order first.
  */
-enum iw_error jobs_reopen(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_reopen(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /* The number of failed pushes of an order. */
-enum iw_error jobs_lost(const struct store *store, int64_t order_id, int64_t *count) IW_MUST_USE;
+enum iw_error jobs_lost(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /* Cancels the queued jobs of an order that ends.  Recording a leased one finds the ended order. */
-enum iw_error jobs_cancel(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_cancel(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Deletes the ended jobs of an order whose files were deleted, so that the table stays small. */
-enum iw_error jobs_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error jobs_forget(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
 
@@ -93,14 +92,13 @@ struct jobs_count {
 };
 
 /* Queued and leased jobs, and those that ended within a day, by kind and state; the array is the arena's. */
-enum iw_error jobs_counts(const struct store *store, struct jobs_count **counts, unsigned *count) IW_MUST_USE;
+enum iw_error jobs_counts(const struct db *db, struct jobs_count **counts, unsigned *count) IW_MUST_USE;
 
 /* The owners of leases, with their jobs and the seconds until the first lease ends. */
-enum iw_error jobs_inspect_owners(const struct store *store, struct query_table *table) IW_MUST_USE;
+enum iw_error jobs_inspect_owners(const struct db *db, struct query_table *table) IW_MUST_USE;
 
 /* At most most failed jobs, newest first. */
-enum iw_error jobs_inspect_failed(const struct store *store, int64_t most,
-                                  struct query_table *table) IW_MUST_USE;
+enum iw_error jobs_inspect_failed(const struct db *db, int64_t most, struct query_table *table) IW_MUST_USE;
 
 struct jobs_failed {
     int64_t id;
@@ -114,18 +112,18 @@ struct jobs_failed {
 };
 
 /* One page of the failed jobs, newest first; the array is the arena's. */
-enum iw_error jobs_failed_page(const struct store *store, int64_t limit, int64_t offset,
-                               struct jobs_failed **jobs, size_t *count, int64_t *total) IW_MUST_USE;
+enum iw_error jobs_failed_page(const struct db *db, int64_t limit, int64_t offset, struct jobs_failed **jobs,
+                               size_t *count, int64_t *total) IW_MUST_USE;
 
 /* The order of a failed job while it is in progress; else *order_id is 0. */
-enum iw_error jobs_failed_order(const struct store *store, int64_t id, int64_t *order_id) IW_MUST_USE;
+enum iw_error jobs_failed_order(const struct db *db, int64_t id, int64_t *order_id) IW_MUST_USE;
 
 /* Retries that an operator requested in the console, in the table job_retries: the worker makes them. */
-enum iw_error jobs_retry_request(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
-enum iw_error jobs_retry_take(const struct store *store, struct query_ids *ids) IW_MUST_USE;
-enum iw_error jobs_retry_done(const struct store *store, int64_t id) IW_MUST_USE;
+enum iw_error jobs_retry_request(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error jobs_retry_take(const struct db *db, struct query_ids *ids) IW_MUST_USE;
+enum iw_error jobs_retry_done(const struct db *db, int64_t id) IW_MUST_USE;
 
 /* Jobs, orders and deliveries of the last minute and hour. */
-enum iw_error jobs_inspect_rates(const struct store *store, struct query_table *table) IW_MUST_USE;
+enum iw_error jobs_inspect_rates(const struct db *db, struct query_table *table) IW_MUST_USE;
 
 #endif

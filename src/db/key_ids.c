@@ -1,28 +1,27 @@
 #include "db/key_ids.h"
 
-enum iw_error key_ids_read(const struct store *store, const char *purpose, const char **ids)
+enum iw_error key_ids_read(const struct db *db, const char *purpose, const char **ids)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(purpose)};
-    enum iw_error error = db_run(store, "SELECT ids FROM key_ids WHERE purpose = ?", values, 1, &rows);
+    enum iw_error error = db_run(db, "SELECT ids FROM key_ids WHERE purpose = ?", values, 1, &rows);
     if (error == IW_OK)
         *ids = rows.count > 0 ? db_text_of(db_at(&rows, 0, 0)) : "";
     return error;
 }
 
-enum iw_error key_ids_record(const struct store *store, const char *purpose, const char *ids)
+enum iw_error key_ids_record(const struct db *db, const char *purpose, const char *ids)
 {
     const struct db_value values[] = {db_text(purpose), db_text(ids)};
-    return db_run(store,
+    return db_run(db,
                   "INSERT IGNORE INTO key_ids (purpose, ids, recorded_at) VALUES (?, ?, UTC_TIMESTAMP(3))",
                   values, 2, NULL);
 }
 
-enum iw_error key_ids_replace(const struct store *store, const char *purpose, const char *before,
-                              const char *ids)
+enum iw_error key_ids_replace(const struct db *db, const char *purpose, const char *before, const char *ids)
 {
     const struct db_value values[] = {db_text(ids), db_text(purpose), db_text(before), db_text(before)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE key_ids SET ids = ?, recorded_at = UTC_TIMESTAMP(3) WHERE purpose = ? AND "
                   "(ids = ? OR ? IS NULL)",
                   values, 4, NULL);

@@ -4,12 +4,12 @@
 
 #include "db/quotas.h"
 
-enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
+enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
         "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS
         ", " QUOTA_USE_COLUMNS " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
@@ -35,16 +35,16 @@ enum iw_error keys_find(const struct store *store, const uint8_t digest[32], str
     return IW_OK;
 }
 
-enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms)
+enum iw_error keys_touch(const struct db *db, int64_t key_id, int64_t now_ms)
 {
     const struct db_value parameters[] = {db_time(now_ms), db_integer(key_id), db_time(now_ms)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE api_keys SET last_used_at = ? "
                   "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
                   parameters, 3, NULL);
 }
 
-enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id)
+enum iw_error keys_insert(const struct db *db, const struct keys_row *row, int64_t *id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(row->account_id),
@@ -55,7 +55,7 @@ enum iw_error keys_insert(const struct store *store, const struct keys_row *row,
                                       db_time(row->expires_ms),
                                       row->user_id > 0 ? db_integer(row->user_id) : db_null(),
                                       db_text(row->user_id > 0 ? row->user_email : NULL)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
                                  "expires_at, user_id, user_email) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                                  values, 8, &rows);
@@ -68,10 +68,10 @@ enum iw_error keys_insert(const struct store *store, const struct keys_row *row,
     "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "        \
     "k.last_used_at, k.user_id, k.user_email FROM api_keys k JOIN accounts a ON a.id = k.account_id "
 
-static void keys_read(const struct store *store, const struct db_rows *rows, struct account_key **keys,
+static void keys_read(const struct db *db, const struct db_rows *rows, struct account_key **keys,
                       size_t *count)
 {
-    *keys = arena_array(store->context->arena, rows->count + 1, sizeof **keys);
+    *keys = arena_array(db->context->arena, rows->count + 1, sizeof **keys);
     *count = rows->count;
     for (size_t row = 0; row < rows->count; row++)
         (*keys)[row] = (struct account_key){
@@ -89,44 +89,43 @@ static void keys_read(const struct store *store, const struct db_rows *rows, str
         };
 }
 
-enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
-                        size_t *count)
+enum iw_error keys_list(const struct db *db, int64_t account_id, struct account_key **keys, size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(account_id)};
     enum iw_error error =
-        db_run(store, KEY_COLUMNS "WHERE ? = 0 OR k.account_id = ? ORDER BY k.id", values, 2, &rows);
+        db_run(db, KEY_COLUMNS "WHERE ? = 0 OR k.account_id = ? ORDER BY k.id", values, 2, &rows);
     if (error == IW_OK)
-        keys_read(store, &rows, keys, count);
+        keys_read(db, &rows, keys, count);
     return error;
 }
 
-enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
+enum iw_error keys_page(const struct db *db, int64_t account_id, const struct keys_page *page,
                         struct account_key **keys, size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(page->limit),
                                       db_integer(page->offset)};
-    enum iw_error error = db_run(
-        store, KEY_COLUMNS "WHERE k.account_id = ? ORDER BY k.id DESC LIMIT ? OFFSET ?", values, 3, &rows);
+    enum iw_error error = db_run(db, KEY_COLUMNS "WHERE k.account_id = ? ORDER BY k.id DESC LIMIT ? OFFSET ?",
+                                 values, 3, &rows);
     if (error == IW_OK)
-        keys_read(store, &rows, keys, count);
+        keys_read(db, &rows, keys, count);
     return error;
 }
 
-enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64_t now_ms,
+enum iw_error keys_of_users(const struct db *db, int64_t account_id, int64_t now_ms,
                             struct keys_of_user **users, size_t *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_time(now_ms)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT user_id, COUNT(*) FROM api_keys WHERE account_id = ? AND user_id IS NOT NULL AND "
                "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) GROUP BY user_id",
                values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *users = arena_array(store->context->arena, rows.count + 1, sizeof **users);
+    *users = arena_array(db->context->arena, rows.count + 1, sizeof **users);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++)
         (*users)[row] =
@@ -134,22 +133,21 @@ enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64
     return IW_OK;
 }
 
-enum iw_error keys_revoke_of_user(const struct store *store, int64_t account_id, int64_t user_id,
-                                  int64_t now_ms, int64_t *count)
+enum iw_error keys_revoke_of_user(const struct db *db, int64_t account_id, int64_t user_id, int64_t now_ms,
+                                  int64_t *count)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(account_id), db_integer(user_id)};
     return query_change(
-        store,
-        "UPDATE api_keys SET revoked_at = ? WHERE account_id = ? AND user_id = ? AND revoked_at IS NULL",
+        db, "UPDATE api_keys SET revoked_at = ? WHERE account_id = ? AND user_id = ? AND revoked_at IS NULL",
         values, 3, count);
 }
 
-enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,
+enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms, int64_t *total,
                          int64_t *valid)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_time(now_ms), db_integer(account_id)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT COUNT(*), COUNT(IF(revoked_at IS NULL AND (expires_at IS NULL OR "
                                  "expires_at > ?), 1, NULL)) FROM api_keys WHERE account_id = ?",
                                  values, 2, &rows);
@@ -160,58 +158,58 @@ enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t 
     return IW_OK;
 }
 
-enum iw_error keys_get(const struct store *store, int64_t account_id, int64_t id, struct account_key *key)
+enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id, struct account_key *key)
 {
     struct db_rows rows;
     size_t count;
     struct account_key *keys;
     const struct db_value values[] = {db_integer(account_id), db_integer(id)};
-    enum iw_error error = db_run(store, KEY_COLUMNS "WHERE k.account_id = ? AND k.id = ?", values, 2, &rows);
+    enum iw_error error = db_run(db, KEY_COLUMNS "WHERE k.account_id = ? AND k.id = ?", values, 2, &rows);
     if (error != IW_OK)
         return error;
-    keys_read(store, &rows, &keys, &count);
+    keys_read(db, &rows, &keys, &count);
     if (count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+        return context_fail(db->context, IW_NOT_FOUND, "There is no key with this id.");
     *key = keys[0];
     return IW_OK;
 }
 
-enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms)
+enum iw_error keys_revoke(const struct db *db, int64_t id, int64_t now_ms)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_integer(id)};
     const struct db_value values[] = {db_time(now_ms), db_integer(id)};
-    enum iw_error error = db_run(store, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
+    enum iw_error error = db_run(db, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, "There is no key with this id.");
+        return context_fail(db->context, IW_NOT_FOUND, "There is no key with this id.");
     if (error != IW_OK)
         return error;
-    return db_run(store, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
+    return db_run(db, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
                   NULL);
 }
 
-enum iw_error keys_expire(const struct store *store, int64_t id, int64_t expires_at_ms)
+enum iw_error keys_expire(const struct db *db, int64_t id, int64_t expires_at_ms)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_integer(id)};
     const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
-    enum iw_error error = db_run(store, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
+    enum iw_error error = db_run(db, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(store->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
-    return error == IW_OK ? db_run(store, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
+        return context_fail(db->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+    return error == IW_OK ? db_run(db, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
                           : error;
 }
 
-enum iw_error keys_find_by_prefix(const struct store *store, const char *prefix, int64_t *id)
+enum iw_error keys_find_by_prefix(const struct db *db, const char *prefix, int64_t *id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(prefix)};
-    enum iw_error error = db_run(
-        store, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
+    enum iw_error error =
+        db_run(db, "SELECT id FROM api_keys WHERE prefix = CONVERT(? USING ascii) LIMIT 2", values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count != 1)
-        return context_fail(store->context, IW_NOT_FOUND,
+        return context_fail(db->context, IW_NOT_FOUND,
                             rows.count == 0 ? "There is no key that begins like this."
                                             : "Several keys begin like this; name it by its id.");
     *id = db_integer_of(db_at(&rows, 0, 0));

@@ -11,11 +11,10 @@
 #include "model/account.h"
 
 /* The account of a key by its SHA-256.  NOT_FOUND for an unknown key; a revoked one has key_revoked_ms. */
-enum iw_error keys_find(const struct store *store, const uint8_t digest[32],
-                        struct account *account) IW_MUST_USE;
+enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account) IW_MUST_USE;
 
 /* Records the use of a key; never goes back in time. */
-enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms) IW_MUST_USE;
+enum iw_error keys_touch(const struct db *db, int64_t key_id, int64_t now_ms) IW_MUST_USE;
 
 struct keys_row {
     int64_t account_id;
@@ -28,10 +27,10 @@ struct keys_row {
     const char *user_email; /* valid with user_id */
 };
 
-enum iw_error keys_insert(const struct store *store, const struct keys_row *row, int64_t *id) IW_MUST_USE;
+enum iw_error keys_insert(const struct db *db, const struct keys_row *row, int64_t *id) IW_MUST_USE;
 
 /* The keys of one account, or of all (account_id 0), by id; the array is the arena's. */
-enum iw_error keys_list(const struct store *store, int64_t account_id, struct account_key **keys,
+enum iw_error keys_list(const struct db *db, int64_t account_id, struct account_key **keys,
                         size_t *count) IW_MUST_USE;
 
 /* One page of the keys of an account, newest first; the array is the arena's. */
@@ -39,7 +38,7 @@ struct keys_page {
     int64_t limit;
     int64_t offset;
 };
-enum iw_error keys_page(const struct store *store, int64_t account_id, const struct keys_page *page,
+enum iw_error keys_page(const struct db *db, int64_t account_id, const struct keys_page *page,
                         struct account_key **keys, size_t *count) IW_MUST_USE;
 
 /* How many valid keys of an account a user made. */
@@ -47,28 +46,28 @@ struct keys_of_user {
     int64_t user_id;
     int64_t count;
 };
-enum iw_error keys_of_users(const struct store *store, int64_t account_id, int64_t now_ms,
+enum iw_error keys_of_users(const struct db *db, int64_t account_id, int64_t now_ms,
                             struct keys_of_user **users, size_t *count) IW_MUST_USE;
 
 /* Revokes the keys that a user made; *count: how many. */
-enum iw_error keys_revoke_of_user(const struct store *store, int64_t account_id, int64_t user_id,
-                                  int64_t now_ms, int64_t *count) IW_MUST_USE;
+enum iw_error keys_revoke_of_user(const struct db *db, int64_t account_id, int64_t user_id, int64_t now_ms,
+                                  int64_t *count) IW_MUST_USE;
 
 /* The number of an account's keys, and of those that are neither revoked nor expired. */
-enum iw_error keys_count(const struct store *store, int64_t account_id, int64_t now_ms, int64_t *total,
+enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms, int64_t *total,
                          int64_t *valid) IW_MUST_USE;
 
 /* A key of an account; NOT_FOUND. */
-enum iw_error keys_get(const struct store *store, int64_t account_id, int64_t id,
+enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id,
                        struct account_key *key) IW_MUST_USE;
 
 /* NOT_FOUND when there is no such key.  A second call keeps the first time. */
-enum iw_error keys_revoke(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error keys_revoke(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
 /* Sets when a key expires; 0: never.  NOT_FOUND when there is no such key. */
-enum iw_error keys_expire(const struct store *store, int64_t id, int64_t expires_at_ms) IW_MUST_USE;
+enum iw_error keys_expire(const struct db *db, int64_t id, int64_t expires_at_ms) IW_MUST_USE;
 
 /* The id of the only key with this prefix; NOT_FOUND when there is none or more than one. */
-enum iw_error keys_find_by_prefix(const struct store *store, const char *prefix, int64_t *id) IW_MUST_USE;
+enum iw_error keys_find_by_prefix(const struct db *db, const char *prefix, int64_t *id) IW_MUST_USE;
 
 #endif

@@ -77,36 +77,36 @@ static const struct statements statements[LEASES_TABLE_COUNT] = {
                                      "", "500", DELIVERIES_STRANDED, "available_at = ?", "500", 3),
 };
 
-enum iw_error leases_take(const struct store *store, enum leases_table table,
-                          const struct leases_request *request, const int64_t *ids, unsigned count)
+enum iw_error leases_take(const struct db *db, enum leases_table table, const struct leases_request *request,
+                          const int64_t *ids, unsigned count)
 {
     struct db_value values[3 + leases_rows_max] = {db_text(request->owner), db_integer(request->lease_s),
                                                    db_time(request->now_ms)};
     for (unsigned i = 0; i < leases_rows_max; i++)
         values[3 + i] = db_integer(i < count ? ids[i] : 0);
-    return db_run(store, statements[table].take, values, 3 + leases_rows_max, NULL);
+    return db_run(db, statements[table].take, values, 3 + leases_rows_max, NULL);
 }
 
-enum iw_error leases_renew(const struct store *store, enum leases_table table, const char *owner,
-                           int64_t lease_s, int64_t *count)
+enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, int64_t lease_s,
+                           int64_t *count)
 {
     const struct db_value values[] = {db_integer(lease_s), db_text(owner)};
-    return query_change(store, statements[table].renew, values, 2, count);
+    return query_change(db, statements[table].renew, values, 2, count);
 }
 
-enum iw_error leases_release_owner(const struct store *store, enum leases_table table, const char *owner,
+enum iw_error leases_release_owner(const struct db *db, enum leases_table table, const char *owner,
                                    int64_t *count)
 {
     const struct db_value values[] = {db_text(owner)};
-    return query_change(store, statements[table].release_owner, values, 1, count);
+    return query_change(db, statements[table].release_owner, values, 1, count);
 }
 
-enum iw_error leases_release_silent(const struct store *store, enum leases_table table, int64_t *count)
+enum iw_error leases_release_silent(const struct db *db, enum leases_table table, int64_t *count)
 {
-    return query_change(store, statements[table].release_silent, NULL, 0, count);
+    return query_change(db, statements[table].release_silent, NULL, 0, count);
 }
 
-enum iw_error leases_hasten_stranded(const struct store *store, enum leases_table table, int64_t now_ms,
+enum iw_error leases_hasten_stranded(const struct db *db, enum leases_table table, int64_t now_ms,
                                      int64_t *count)
 {
     struct db_rows rows;
@@ -116,15 +116,15 @@ enum iw_error leases_hasten_stranded(const struct store *store, enum leases_tabl
     *count = 0;
     /* A query without locks first: only after a step of the clock are there such rows. */
     enum iw_error error =
-        db_run(store, statements[table].stranded_find, values + 1, times > 0 ? times - 1 : 0, &rows);
+        db_run(db, statements[table].stranded_find, values + 1, times > 0 ? times - 1 : 0, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    return query_change(store, statements[table].stranded_hasten, values, times, count);
+    return query_change(db, statements[table].stranded_hasten, values, times, count);
 }
 
-enum iw_error leases_owners(const struct store *store, enum leases_table table, const char *prefix,
+enum iw_error leases_owners(const struct db *db, enum leases_table table, const char *prefix,
                             struct query_texts *owners)
 {
     const struct db_value values[] = {db_text(prefix)};
-    return query_texts(store, statements[table].owners, values, 1, owners);
+    return query_texts(db, statements[table].owners, values, 1, owners);
 }

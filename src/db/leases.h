@@ -26,31 +26,29 @@ struct leases_request {
 };
 
 /* Leases rows that the transaction has locked. */
-enum iw_error leases_take(const struct store *store, enum leases_table table,
-                          const struct leases_request *request, const int64_t *ids,
-                          unsigned count) IW_MUST_USE;
+enum iw_error leases_take(const struct db *db, enum leases_table table, const struct leases_request *request,
+                          const int64_t *ids, unsigned count) IW_MUST_USE;
 
 /* Renews every lease of an owner; count gets how many there are. */
-enum iw_error leases_renew(const struct store *store, enum leases_table table, const char *owner,
-                           int64_t lease_s, int64_t *count) IW_MUST_USE;
+enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, int64_t lease_s,
+                           int64_t *count) IW_MUST_USE;
 
 /* Requeues the rows of an owner that died; count gets how many. */
-enum iw_error leases_release_owner(const struct store *store, enum leases_table table, const char *owner,
+enum iw_error leases_release_owner(const struct db *db, enum leases_table table, const char *owner,
                                    int64_t *count) IW_MUST_USE;
 
 /* Requeues rows whose lease ended, a limited number per call; count gets how many. */
-enum iw_error leases_release_silent(const struct store *store, enum leases_table table,
-                                    int64_t *count) IW_MUST_USE;
+enum iw_error leases_release_silent(const struct db *db, enum leases_table table, int64_t *count) IW_MUST_USE;
 
 /*
  * Makes rows due whose time lies further ahead than any backoff or lease: a clock was set back.  A limited
  * number per call; count gets how many.  now_ms is the time that deliveries are due by.
  */
-enum iw_error leases_hasten_stranded(const struct store *store, enum leases_table table, int64_t now_ms,
+enum iw_error leases_hasten_stranded(const struct db *db, enum leases_table table, int64_t now_ms,
                                      int64_t *count) IW_MUST_USE;
 
 /* The owners of leases whose names begin with a prefix. */
-enum iw_error leases_owners(const struct store *store, enum leases_table table, const char *prefix,
+enum iw_error leases_owners(const struct db *db, enum leases_table table, const char *prefix,
                             struct query_texts *owners) IW_MUST_USE;
 
 #endif

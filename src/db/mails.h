@@ -18,19 +18,19 @@ struct mails_row {
     size_t sealed_size;
 };
 
-enum iw_error mails_insert(const struct store *store, const char *recipient, const uint8_t *sealed,
-                           size_t size, int64_t now_ms) IW_MUST_USE;
+enum iw_error mails_insert(const struct db *db, const char *recipient, const uint8_t *sealed, size_t size,
+                           int64_t now_ms) IW_MUST_USE;
 
-enum iw_error mails_are_due(const struct store *store, int64_t now_ms, bool *are_due) IW_MUST_USE;
+enum iw_error mails_are_due(const struct db *db, int64_t now_ms, bool *are_due) IW_MUST_USE;
 
 /* Leases the mail that is due first until a time.  NOT_FOUND, without an error in the context: none is due.
  */
-enum iw_error mails_lease(const struct store *store, int64_t now_ms, int64_t until_ms,
+enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms,
                           struct mails_row *row) IW_MUST_USE;
 
 /* Of this attempt only. */
-enum iw_error mails_delete(const struct store *store, int64_t id, int64_t attempt) IW_MUST_USE;
-enum iw_error mails_postpone(const struct store *store, const struct mails_row *row, int64_t until_ms,
+enum iw_error mails_delete(const struct db *db, int64_t id, int64_t attempt) IW_MUST_USE;
+enum iw_error mails_postpone(const struct db *db, const struct mails_row *row, int64_t until_ms,
                              const char *reason) IW_MUST_USE;
 
 #endif

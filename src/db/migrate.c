@@ -50,44 +50,43 @@ enum iw_error migrate_init(struct context *context, const char *name, const char
     return IW_OK;
 }
 
-enum iw_error migrate_lock(const struct store *store)
+enum iw_error migrate_lock(const struct db *db)
 {
     struct db_rows rows;
-    enum iw_error error =
-        db_run(store, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10), @@global.read_only", NULL, 0,
-               &rows);
+    enum iw_error error = db_run(
+        db, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10), @@global.read_only", NULL, 0, &rows);
     if (error != IW_OK)
         return error;
     /* An administrator may write to a replica. */
     if (db_integer_of(db_at(&rows, 0, 1)) != 0)
-        return context_fail(store->context, IW_SERVICE_UNAVAILABLE,
+        return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
                             "The database server is read-only: migrate on the one that is not.");
     /* The lock belongs to the connection. */
-    db_pin(store->db, db_integer_of(db_at(&rows, 0, 0)) == 1);
+    db_pin(db->connection, db_integer_of(db_at(&rows, 0, 0)) == 1);
     if (db_integer_of(db_at(&rows, 0, 0)) == 1)
         return IW_OK;
-    return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+    return context_fail(db->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
 }
 
-void migrate_unlock(const struct store *store)
+void migrate_unlock(const struct db *db)
 {
     /* A failure means that the connection is lost, and the lock with it. */
     enum iw_error error =
-        db_run(store, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
+        db_run(db, "SELECT RELEASE_LOCK(CONCAT('imgward_', MD5(DATABASE())))", NULL, 0, NULL);
     (void)error;
-    db_pin(store->db, false);
+    db_pin(db->connection, false);
 }
 
 /* The rows of schema_migrations; none before the first migration. */
-static enum iw_error rows_read(const struct store *store, struct db_rows *rows)
+static enum iw_error rows_read(const struct db *db, struct db_rows *rows)
 {
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
                                  "DATABASE() AND table_name = 'schema_migrations'",
                                  NULL, 0, rows);
     if (error != IW_OK || db_integer_of(db_at(rows, 0, 0)) > 0)
         return error != IW_OK ? error
-                              : db_run(store,
+                              : db_run(db,
                                        "SELECT version, name, checksum, statements_done, applied_at FROM "
                                        "schema_migrations ORDER BY version",
                                        NULL, 0, rows);
@@ -134,28 +133,28 @@ static enum iw_error order_check(struct context *context, const struct migration
     return IW_OK;
 }
 
-enum iw_error migrate_compare(const struct store *store, struct migration *migrations, unsigned count)
+enum iw_error migrate_compare(const struct db *db, struct migration *migrations, unsigned count)
 {
     struct db_rows rows;
-    enum iw_error error = rows_read(store, &rows);
+    enum iw_error error = rows_read(db, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++)
-        error = row_compare(store->context, &rows, row, migrations, count);
-    return error == IW_OK ? order_check(store->context, migrations, count) : error;
+        error = row_compare(db->context, &rows, row, migrations, count);
+    return error == IW_OK ? order_check(db->context, migrations, count) : error;
 }
 
-static enum iw_error migration_begin(const struct store *store, const struct migration *migration)
+static enum iw_error migration_begin(const struct db *db, const struct migration *migration)
 {
     const struct db_value values[] = {db_integer(migration->version), db_text(migration->name),
                                       db_bytes(migration->digest, sizeof migration->digest)};
-    enum iw_error error = db_run_plain(store, table_sql, sizeof table_sql - 1);
+    enum iw_error error = db_run_plain(db, table_sql, sizeof table_sql - 1);
     if (error != IW_OK)
         return error;
-    return db_run(store, "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)",
+    return db_run(db, "INSERT IGNORE INTO schema_migrations (version, name, checksum) VALUES (?, ?, ?)",
                   values, 3, NULL);
 }
 
 /* The lock is local to a node of a cluster: a migration on another node changes the count too. */
-static enum iw_error migration_note(const struct store *store, const struct migration *migration)
+static enum iw_error migration_note(const struct db *db, const struct migration *migration)
 {
     int64_t count = 0;
     const struct db_value values[] = {
@@ -163,12 +162,12 @@ static enum iw_error migration_note(const struct store *store, const struct migr
         db_integer(migration->statements_done == migration->statement_count ? 1 : 0),
         db_integer(migration->version), db_integer((int64_t)migration->statements_done - 1)};
     enum iw_error error =
-        query_change(store,
+        query_change(db,
                      "UPDATE schema_migrations SET statements_done = ?, applied_at = IF(?, UTC_TIMESTAMP(3), "
                      "NULL) WHERE version = ? AND statements_done = ?",
                      values, 4, &count);
     if (error == IW_OK && count == 0)
-        return context_fail(store->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+        return context_fail(db->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
     return error;
 }
 
@@ -176,47 +175,47 @@ static enum iw_error migration_note(const struct store *store, const struct migr
  * A change of a table may lose a deadlock against transactions of running programs.  It had no effect then
  * and is retried.
  */
-static enum iw_error statement_try(const struct store *store, const struct script_statement *statement)
+static enum iw_error statement_try(const struct db *db, const struct script_statement *statement)
 {
     const struct timespec moment = {.tv_nsec = conflict_wait_ms * 1000000L};
     for (int try = 1;; try++) {
-        enum iw_error error = db_run_plain(store, statement->text, statement->length);
-        if (error == IW_OK || !db_is_conflict(store->db) || try == conflict_tries)
+        enum iw_error error = db_run_plain(db, statement->text, statement->length);
+        if (error == IW_OK || !db_is_conflict(db->connection) || try == conflict_tries)
             return error;
-        context_clear(store->context);
+        context_clear(db->context);
         nanosleep(&moment, NULL);
     }
 }
 
-static enum iw_error statement_run(const struct store *store, const struct migration *migration,
+static enum iw_error statement_run(const struct db *db, const struct migration *migration,
                                    const struct script_statement *statement)
 {
-    enum iw_error error = statement_try(store, statement);
+    enum iw_error error = statement_try(db, statement);
     if (error == IW_OK)
         return IW_OK;
-    const char *cause = store->context->cause;
-    context_clear(store->context);
+    const char *cause = db->context->cause;
+    context_clear(db->context);
     if (cause != NULL)
-        context_cause(store->context, "%s", cause);
-    return context_fail(store->context, error, "%s, line %u: the database refused the statement.",
+        context_cause(db->context, "%s", cause);
+    return context_fail(db->context, error, "%s, line %u: the database refused the statement.",
                         migration->name, statement->line);
 }
 
-enum iw_error migrate_apply(const struct store *store, struct migration *migration)
+enum iw_error migrate_apply(const struct db *db, struct migration *migration)
 {
     struct script script;
     struct script_statement statement;
     unsigned number = 0;
-    enum iw_error error = migration_begin(store, migration);
+    enum iw_error error = migration_begin(db, migration);
     script_init(&script, migration->text, migration->length);
     while (error == IW_OK && script_next(&script, &statement)) {
         if (number++ < migration->statements_done)
             continue;
-        error = statement_run(store, migration, &statement);
+        error = statement_run(db, migration, &statement);
         if (error != IW_OK)
             return error;
         migration->statements_done = number;
-        error = migration_note(store, migration);
+        error = migration_note(db, migration);
     }
     migration->is_applied = error == IW_OK;
     return error;

@@ -35,17 +35,16 @@ enum iw_error migrate_init(struct context *context, const char *name, const char
  * Takes the lock against concurrent migrations; waits up to ten seconds (SERVICE_UNAVAILABLE). migrate_unlock
  * or the end of the connection releases it.
  */
-enum iw_error migrate_lock(const struct store *store) IW_MUST_USE;
-void migrate_unlock(const struct store *store);
+enum iw_error migrate_lock(const struct db *db) IW_MUST_USE;
+void migrate_unlock(const struct db *db);
 
 /*
  * Compares the files, in order of version, with the database.  CONFIG_INVALID when an applied file was
  * changed, two files have one version, or a file is missing or precedes an applied one.
  */
-enum iw_error migrate_compare(const struct store *store, struct migration *migrations,
-                              unsigned count) IW_MUST_USE;
+enum iw_error migrate_compare(const struct db *db, struct migration *migrations, unsigned count) IW_MUST_USE;
 
 /* Runs the statements that are left and records each.  The sentence of a failure names file and line. */
-enum iw_error migrate_apply(const struct store *store, struct migration *migration) IW_MUST_USE;
+enum iw_error migrate_apply(const struct db *db, struct migration *migration) IW_MUST_USE;
 
 #endif

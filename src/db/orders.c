@@ -213,41 +213,41 @@ static struct db_value *text_parameters(const struct order_row *row, struct db_v
 }
 
 /* A proxy dropped the session tracking of the OK packet: the ids need a query. */
-static enum iw_error file_ids_read(const struct store *store, const struct order_row *row, int64_t *file_ids)
+static enum iw_error file_ids_read(const struct db *db, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(row->id)};
     enum iw_error error =
-        db_run(store, "SELECT id FROM files WHERE order_id = ? ORDER BY id", parameters, 1, &rows);
+        db_run(db, "SELECT id FROM files WHERE order_id = ? ORDER BY id", parameters, 1, &rows);
     if (error == IW_OK && rows.count != row->file_rows) {
-        context_cause(store->context, "%zu files of an order of %u", rows.count, row->file_rows);
-        error = context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+        context_cause(db->context, "%zu files of an order of %u", rows.count, row->file_rows);
+        error = context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
     for (size_t i = 0; error == IW_OK && i < rows.count; i++)
         file_ids[i] = db_integer_of(db_at(&rows, i, 0));
     return error;
 }
 
-enum iw_error orders_insert(const struct store *store, const struct order_row *row, int64_t *file_ids)
+enum iw_error orders_insert(const struct db *db, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
     size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 6 * (size_t)text_count(row);
-    struct db_value *parameters = arena_array(store->context->arena, room, sizeof *parameters);
-    struct db_value *next = order_parameters(store->context, row, parameters);
+    struct db_value *parameters = arena_array(db->context->arena, room, sizeof *parameters);
+    struct db_value *next = order_parameters(db->context, row, parameters);
     next = file_parameters(row, is_all_plain(row), next);
     next = text_parameters(row, next);
     if (row->is_started) {
-        *next++ = db_text(store->context->request_id);
+        *next++ = db_text(db->context->request_id);
         *next++ = db_integer(row->id);
     }
     if (row->claim != NULL)
-        next = quotas_claim_parameters(store->context, row->claim, next);
-    enum iw_error error = db_run(store, insert_text(store->context->arena, row), parameters,
-                                 (unsigned)(next - parameters), &rows);
+        next = quotas_claim_parameters(db->context, row->claim, next);
+    enum iw_error error =
+        db_run(db, insert_text(db->context->arena, row), parameters, (unsigned)(next - parameters), &rows);
     if (error != IW_OK)
         return error;
     if (rows.session_id == 0)
-        return file_ids_read(store, row, file_ids);
+        return file_ids_read(db, row, file_ids);
     /* The ids of one multi-row INSERT differ by the server's step. */
     int64_t first = rows.session_id >> step_bits, step = rows.session_id & ((1 << step_bits) - 1);
     for (unsigned i = 0; i < row->file_rows; i++)
@@ -266,71 +266,69 @@ static int file_compare(const void *a, const void *b)
     return one->position < other->position ? -1 : one->position > other->position;
 }
 
-static enum iw_error order_fetch(const struct store *store, const char *sql,
-                                 const struct db_value *parameters, unsigned count, struct order *order,
-                                 struct order_file **files)
+static enum iw_error order_fetch(const struct db *db, const char *sql, const struct db_value *parameters,
+                                 unsigned count, struct order *order, struct order_file **files)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(store, sql, parameters, count, &rows);
+    enum iw_error error = db_run(db, sql, parameters, count, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
         return IW_NOT_FOUND;
     order_read(db_at(&rows, 0, 0), order);
     order->file_rows = (unsigned)rows.count;
-    *files = arena_array(store->context->arena, rows.count + 1, sizeof **files);
+    *files = arena_array(db->context->arena, rows.count + 1, sizeof **files);
     for (size_t i = 0; i < rows.count; i++)
         file_read(db_at(&rows, i, order_columns), &(*files)[i]);
     qsort(*files, rows.count, sizeof **files, file_compare);
     return IW_OK;
 }
 
-enum iw_error orders_find(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, struct order *order,
                           struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
-    return order_fetch(store, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, order,
+    return order_fetch(db, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, order,
                        files);
 }
 
-enum iw_error orders_find_by_key(const struct store *store, const struct orders_key *key, struct order *order,
+enum iw_error orders_find_by_key(const struct db *db, const struct orders_key *key, struct order *order,
                                  struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(key->account_id), db_text(order_type_name(key->type)),
                                           db_bytes(key->key, key->key_length)};
-    return order_fetch(store,
-                       ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
+    return order_fetch(db, ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
                        parameters, 3, order, files);
 }
 
-enum iw_error orders_lock(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+enum iw_error orders_lock(const struct db *db, int64_t account_id, int64_t id, struct order *order,
                           struct order_file **files)
 {
     const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
     struct db_rows rows;
-    enum iw_error error = db_run(store, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE",
-                                 parameters, 2, &rows);
+    enum iw_error error =
+        db_run(db, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE", parameters, 2, &rows);
     if (error != IW_OK)
         return error;
-    return rows.count == 0 ? IW_NOT_FOUND : orders_find(store, account_id, id, order, files);
+    return rows.count == 0 ? IW_NOT_FOUND : orders_find(db, account_id, id, order, files);
 }
 
-enum iw_error orders_start(const struct store *store, int64_t id, enum order_status from,
-                           enum order_status to, int64_t now_ms)
+enum iw_error orders_start(const struct db *db, int64_t id, enum order_status from, enum order_status to,
+                           int64_t now_ms)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_text(order_status_name(to)), db_time(now_ms), db_time(now_ms),
                                           db_integer(id), db_text(order_status_name(from))};
-    enum iw_error error = quotas_order_started(store, id);
+    enum iw_error error = quotas_order_started(db, id);
     if (error != IW_OK)
         return error;
-    error = db_run(store,
+    error = db_run(db,
                    "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
                    "WHERE id = ? AND status = ?",
                    parameters, 5, &rows);
     if (error != IW_OK || rows.affected == 0)
         return error == IW_OK ? IW_NOT_FOUND : error;
-    return segments_status_write(store, id, to);
+    return segments_status_write(db, id, to);
 }
 
 enum { filter_parameters_max = 8 };
@@ -374,12 +372,12 @@ static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
         narrow(narrowing, "channel = ?", db_text(order_channel_name((enum order_channel)filter->channel)));
 }
 
-enum iw_error orders_count(const struct store *store, const struct order_filter *filter, int64_t *count)
+enum iw_error orders_count(const struct db *db, const struct order_filter *filter, int64_t *count)
 {
     struct narrowing narrowing;
-    narrowing_make(&narrowing, store->context->arena, filter);
-    const char *sql = arena_printf(store->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
-    return query_number(store, sql, narrowing.parameters, narrowing.count, count);
+    narrowing_make(&narrowing, db->context->arena, filter);
+    const char *sql = arena_printf(db->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
+    return query_number(db, sql, narrowing.parameters, narrowing.count, count);
 }
 
 static void orders_read(struct arena *arena, const struct db_rows *rows, struct order **orders, size_t *count)
@@ -391,22 +389,22 @@ static void orders_read(struct arena *arena, const struct db_rows *rows, struct 
 }
 
 /* A deferred join: an index yields the ids of the page, and only those rows are read. */
-enum iw_error orders_page(const struct store *store, const struct order_filter *filter, int64_t limit,
+enum iw_error orders_page(const struct db *db, const struct order_filter *filter, int64_t limit,
                           int64_t offset, struct order **orders, size_t *count)
 {
     struct narrowing narrowing;
     struct db_rows rows;
-    narrowing_make(&narrowing, store->context->arena, filter);
+    narrowing_make(&narrowing, db->context->arena, filter);
     narrowing.parameters[narrowing.count++] = db_integer(limit);
     narrowing.parameters[narrowing.count++] = db_integer(offset);
-    const char *sql = arena_printf(store->context->arena,
+    const char *sql = arena_printf(db->context->arena,
                                    "SELECT " ORDER_COLUMNS " FROM (SELECT id %s ORDER BY id DESC LIMIT ? "
                                    "OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
                                    narrowing.sql.data);
-    enum iw_error error = db_run(store, sql, narrowing.parameters, narrowing.count, &rows);
+    enum iw_error error = db_run(db, sql, narrowing.parameters, narrowing.count, &rows);
     if (error != IW_OK)
         return error;
-    orders_read(store->context->arena, &rows, orders, count);
+    orders_read(db->context->arena, &rows, orders, count);
     return IW_OK;
 }
 
@@ -428,16 +426,16 @@ static bool stream_row(void *user, const struct db_value *values, unsigned colum
     return !taker->is_stopped;
 }
 
-enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
+enum iw_error orders_stream(const struct db *db, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user)
 {
     struct narrowing narrowing;
     struct orders_taker taker = {.take = take, .user = user};
-    narrowing_make(&narrowing, store->context->arena, filter);
+    narrowing_make(&narrowing, db->context->arena, filter);
     /* The index yields the rows in this order: neither side sorts or buffers them. */
-    const char *sql = arena_printf(store->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC",
-                                   narrowing.sql.data);
-    return db_stream(store, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
+    const char *sql =
+        arena_printf(db->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC", narrowing.sql.data);
+    return db_stream(db, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
 }
 
 /* As many question marks as orders_ids_max. */
@@ -463,20 +461,20 @@ static const char *ids_statement(int64_t account_id, const struct query_ids *ids
                        : ORDERS_OF_IDS HUNDRED_IDS ") ORDER BY id DESC";
 }
 
-enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+enum iw_error orders_of_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                             struct order **orders, size_t *count)
 {
     unsigned parameters;
     struct db_rows rows;
     struct db_value values[1 + orders_ids_max];
     const char *sql = ids_statement(account_id, ids, values, &parameters);
-    enum iw_error error = db_run(store, sql, values, parameters, &rows);
+    enum iw_error error = db_run(db, sql, values, parameters, &rows);
     if (error == IW_OK)
-        orders_read(store->context->arena, &rows, orders, count);
+        orders_read(db->context->arena, &rows, orders, count);
     return error;
 }
 
-enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user)
 {
     enum iw_error error = IW_OK;
@@ -487,7 +485,7 @@ enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, c
         const struct query_ids part = {.items = ids->items + at,
                                        .count = left < orders_ids_max ? left : orders_ids_max};
         const char *sql = ids_statement(account_id, &part, values, &parameters);
-        error = db_each(store, sql, values, parameters, stream_row, &taker);
+        error = db_each(db, sql, values, parameters, stream_row, &taker);
     }
     return error;
 }
@@ -507,22 +505,22 @@ static bool names_row(void *user, const struct db_value *values, unsigned column
                        db_text_of(&values[2]));
 }
 
-enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
+enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
                            bool (*take)(void *user, int64_t order_id, const char *order_name,
                                         const char *file_name),
                            void *user)
 {
     struct narrowing narrowing;
     struct names_taker taker = {take, user};
-    narrowing_make(&narrowing, store->context->arena, filter);
+    narrowing_make(&narrowing, db->context->arena, filter);
     const char *sql = arena_printf(
-        store->context->arena,
+        db->context->arena,
         filter->keyword == NULL
             ? "SELECT id, name, NULL %s ORDER BY id DESC"
             : "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC LIMIT "
               "9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
         narrowing.sql.data);
-    return db_each(store, sql, narrowing.parameters, narrowing.count, names_row, &taker);
+    return db_each(db, sql, narrowing.parameters, narrowing.count, names_row, &taker);
 }
 
 /* ---- Progress and end of an order ---- */
@@ -536,12 +534,12 @@ enum iw_error orders_words_read(struct context *context, const char *type_word, 
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-enum iw_error orders_progress_lock(const struct store *store, int64_t order_id, struct order_progress *order)
+enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct order_progress *order)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
                "failed_file_count, result_count, thumbnail_store_key, created_at, expires_at FROM orders "
                "WHERE id = ? FOR "
@@ -550,7 +548,7 @@ enum iw_error orders_progress_lock(const struct store *store, int64_t order_id, 
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
-        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+        return context_fail(db->context, IW_ORDER_NOT_FOUND, NULL);
     *order = (struct order_progress){
         .id = db_integer_of(db_at(&rows, 0, 0)),
         .account_id = db_integer_of(db_at(&rows, 0, 1)),
@@ -563,12 +561,11 @@ enum iw_error orders_progress_lock(const struct store *store, int64_t order_id, 
         .created_at_ms = db_integer_of(db_at(&rows, 0, 10)),
         .expires_at_ms = db_integer_of(db_at(&rows, 0, 11)),
     };
-    return orders_words_read(store->context, db_text_of(db_at(&rows, 0, 2)), &order->type,
+    return orders_words_read(db->context, db_text_of(db_at(&rows, 0, 2)), &order->type,
                              db_text_of(db_at(&rows, 0, 3)), &order->status);
 }
 
-enum iw_error orders_progress_write(const struct store *store, const struct order_progress *order,
-                                    int64_t now_ms)
+enum iw_error orders_progress_write(const struct db *db, const struct order_progress *order, int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(order->completed_count),
                                       db_integer(order->failed_count),
@@ -577,80 +574,78 @@ enum iw_error orders_progress_write(const struct store *store, const struct orde
                                       db_text(order->thumbnail_store_key),
                                       db_time(now_ms),
                                       db_integer(order->id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE orders SET completed_file_count = ?, failed_file_count = ?, result_count = ?, "
                   "has_thumbnail = ?, thumbnail_store_key = ?, updated_at = ? WHERE id = ?",
                   values, 7, NULL);
 }
 
-enum iw_error orders_close(const struct store *store, const struct order_progress *order,
-                           enum order_status next, int64_t now_ms, int64_t expires_at_ms)
+enum iw_error orders_close(const struct db *db, const struct order_progress *order, enum order_status next,
+                           int64_t now_ms, int64_t expires_at_ms)
 {
     struct db_rows rows;
     const struct db_value values[] = {
         db_text(order_status_name(next)), db_time(now_ms),       db_time(now_ms),
         db_time(expires_at_ms),           db_integer(order->id), db_text(order_status_name(order->status))};
-    enum iw_error error = quotas_order_ended(store, order->id);
+    enum iw_error error = quotas_order_ended(db, order->id);
     if (error != IW_OK)
         return error;
-    error = db_run(store,
+    error = db_run(db,
                    "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
                    "= ?, expires_at = ? WHERE id = ? AND status = ?",
                    values, 6, &rows);
     if (error == IW_OK && rows.affected == 1)
-        return segments_status_write(store, order->id, next);
+        return segments_status_write(db, order->id, next);
     if (error != IW_OK)
         return error;
-    context_cause(store->context, "the order changed while it was locked");
-    return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    context_cause(db->context, "the order changed while it was locked");
+    return context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-enum iw_error orders_error_write(const struct store *store, int64_t order_id, enum iw_error code)
+enum iw_error orders_error_write(const struct db *db, int64_t order_id, enum iw_error code)
 {
     const struct db_value values[] = {db_text(iw_error_code(code)), db_integer(order_id)};
-    return db_run(store, "UPDATE orders SET error_code = ? WHERE id = ?", values, 2, NULL);
+    return db_run(db, "UPDATE orders SET error_code = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error orders_archive_write(const struct store *store, int64_t order_id, const char *store_key,
+enum iw_error orders_archive_write(const struct db *db, int64_t order_id, const char *store_key,
                                    int64_t size_bytes, const uint8_t digest[32])
 {
     const struct db_value values[] = {db_text(store_key), db_integer(size_bytes), db_bytes(digest, 32),
                                       db_integer(order_id)};
-    return db_run(store,
-                  "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
+    return db_run(db, "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
                   values, 4, NULL);
 }
 
-enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t order_id,
-                                            const uint8_t digest[32])
+enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_id, const uint8_t digest[32])
 {
     const struct db_value values[] = {db_bytes(digest, 32), db_integer(order_id)};
-    return db_run(store, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
+    return db_run(db, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
-                                     size_t length, int64_t certainty)
+enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
+                                     int64_t certainty)
 {
     const struct db_value values[] = {db_bytes(text, length), db_integer(certainty), db_integer(order_id)};
-    return db_run(store, "UPDATE orders SET watermark_text = ?, watermark_certainty = ? WHERE id = ?", values,
-                  3, NULL);
+    return db_run(db, "UPDATE orders SET watermark_text = ?, watermark_certainty = ? WHERE id = ?", values, 3,
+                  NULL);
 }
 
-enum iw_error orders_status(const struct store *store, int64_t order_id, enum order_status *status)
+enum iw_error orders_status(const struct db *db, int64_t order_id, enum order_status *status)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error = db_run(store, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
+    enum iw_error error = db_run(db, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0 || !order_status_read(db_text_of(db_at(&rows, 0, 0)), status))
-        return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+        return context_fail(db->context, IW_ORDER_NOT_FOUND, NULL);
     return IW_OK;
 }
 
 /* ---- Retention ---- */
 
-enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, unsigned *count)
+enum iw_error orders_ended_keep(const struct db *db, int64_t *order_ids, unsigned *count)
 {
     struct query_ids ended;
     struct db_value values[orders_batch_max];
@@ -658,7 +653,7 @@ enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, u
     for (unsigned i = 0; i < orders_batch_max; i++)
         values[i] = db_integer(i < *count ? order_ids[i] : 0);
     enum iw_error error =
-        query_ids(store,
+        query_ids(db,
                   "SELECT id FROM orders WHERE status NOT IN ('pending', 'inProgress') AND id "
                   "IN (?, ?, ?, ?, ?, ?, ?, ?)",
                   values, orders_batch_max, &ended);
@@ -669,13 +664,13 @@ enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, u
     return IW_OK;
 }
 
-enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
-                             unsigned most, unsigned skipped, struct query_ids *order_ids)
+enum iw_error orders_overdue(const struct db *db, enum order_status status, int64_t now_ms, unsigned most,
+                             unsigned skipped, struct query_ids *order_ids)
 {
     const struct db_value values[] = {db_text(order_status_name(status)), db_time(now_ms), db_integer(most),
                                       db_integer(skipped)};
     return query_ids(
-        store,
+        db,
         "SELECT id FROM orders o WHERE status = ? AND expires_at <= ? AND (status <> 'pending' OR NOT EXISTS "
         "(SELECT 1 FROM accounts a WHERE a.id = o.account_id AND a.status = 'suspended')) ORDER BY "
         "expires_at, id LIMIT "
@@ -684,16 +679,16 @@ enum iw_error orders_overdue(const struct store *store, enum order_status status
 }
 
 /* A step of a walk through orders: rows of an id and whether it is wanted. */
-static enum iw_error step_read(const struct store *store, const char *sql, const struct db_value *values,
+static enum iw_error step_read(const struct db *db, const char *sql, const struct db_value *values,
                                unsigned count, int64_t *after_id, struct query_ids *order_ids)
 {
     struct db_rows rows;
     size_t most = (size_t)values[count - 1].integer;
-    enum iw_error error = db_run(store, sql, values, count, &rows);
+    enum iw_error error = db_run(db, sql, values, count, &rows);
     if (error != IW_OK)
         return error;
     order_ids->count = 0;
-    order_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *order_ids->items);
+    order_ids->items = arena_array(db->context->arena, rows.count + 1, sizeof *order_ids->items);
     *after_id = rows.count < most ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
     for (size_t i = 0; i < rows.count; i++)
         if (db_integer_of(db_at(&rows, i, 1)) != 0)
@@ -702,62 +697,62 @@ static enum iw_error step_read(const struct store *store, const char *sql, const
 }
 
 /* Orders in progress have no expires_at: the index has them by id. */
-enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+enum iw_error orders_stuck(const struct db *db, int64_t *after_id, int64_t before_id, unsigned most,
                            struct query_ids *order_ids)
 {
     const struct db_value values[] = {db_integer(*after_id), db_integer(before_id), db_integer(most)};
     return step_read(
-        store,
+        db,
         "SELECT o.id, EXISTS (SELECT 1 FROM jobs j WHERE j.order_id = o.id AND j.status = 'queued' AND "
         "j.attempt >= 20) FROM orders o FORCE INDEX (orders_upkeep) WHERE o.status = 'inProgress' AND "
         "o.expires_at IS NULL AND o.id > ? AND o.id < ? ORDER BY o.id LIMIT ?",
         values, 3, after_id, order_ids);
 }
 
-enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+enum iw_error orders_outdated(const struct db *db, int64_t *after_id, int64_t before_id,
                               int64_t ended_before_ms, unsigned most, struct query_ids *order_ids)
 {
     const struct db_value values[] = {db_time(ended_before_ms), db_integer(*after_id), db_integer(before_id),
                                       db_integer(most)};
     return step_read(
-        store,
+        db,
         "SELECT id, status IN ('failed', 'detected', 'undetected', 'expired') AND ended_at < ? AND "
         "NOT EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
         "FROM orders o FORCE INDEX (PRIMARY) WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
         values, 4, after_id, order_ids);
 }
 
-enum iw_error orders_forget(const struct store *store, int64_t order_id)
+enum iw_error orders_forget(const struct db *db, int64_t order_id)
 {
     static const char *const statements[] = {
         "DELETE FROM jobs WHERE order_id = ?", "DELETE FROM results WHERE order_id = ?",
         "DELETE FROM readings WHERE order_id = ?", "DELETE FROM files WHERE order_id = ?",
         "DELETE FROM orders WHERE id = ?"};
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error = segments_order_forget(store, order_id);
+    enum iw_error error = segments_order_forget(db, order_id);
     for (size_t i = 0; error == IW_OK && i < sizeof statements / sizeof statements[0]; i++)
-        error = db_run(store, statements[i], values, 1, NULL);
+        error = db_run(db, statements[i], values, 1, NULL);
     return error;
 }
 
-enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
+enum iw_error orders_uncleared(const struct db *db, int64_t id_from, unsigned most,
                                struct query_ids *order_ids)
 {
     const struct db_value values[] = {db_integer(id_from), db_integer(most)};
     return query_ids(
-        store,
+        db,
         "SELECT o.id FROM orders o WHERE o.id >= ? AND o.status NOT IN ('pending', 'inProgress') "
         "AND EXISTS (SELECT 1 FROM files f WHERE f.order_id = o.id AND f.store_key IS NOT NULL) "
         "ORDER BY o.id LIMIT ?",
         values, 2, order_ids);
 }
 
-enum iw_error orders_store_keys(const struct store *store, int64_t order_id, struct query_texts *keys)
+enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct query_texts *keys)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
                                       db_integer(order_id)};
     return query_texts(
-        store,
+        db,
         "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
         "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
         "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM files "
@@ -765,11 +760,11 @@ enum iw_error orders_store_keys(const struct store *store, int64_t order_id, str
         values, 4, keys);
 }
 
-enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms)
+enum iw_error orders_files_forget(const struct db *db, int64_t order_id, int64_t now_ms)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
     return db_run(
-        store,
+        db,
         "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
         "files_deleted_at = ? WHERE id = ?",
         values, 2, NULL);
@@ -777,12 +772,12 @@ enum iw_error orders_files_forget(const struct store *store, int64_t order_id, i
 
 /* ---- For operators and monitoring ---- */
 
-enum iw_error orders_count_all(const struct store *store, int64_t *count)
+enum iw_error orders_count_all(const struct db *db, int64_t *count)
 {
-    return query_number(store, "SELECT COUNT(*) FROM orders", NULL, 0, count);
+    return query_number(db, "SELECT COUNT(*) FROM orders", NULL, 0, count);
 }
 
-enum iw_error orders_search(const struct store *store, const struct orders_search *search,
+enum iw_error orders_search(const struct db *db, const struct orders_search *search,
                             struct query_table *table)
 {
     static const char *const columns[] = {"orderId", "accountId", "account", "type",  "status",
@@ -794,7 +789,7 @@ enum iw_error orders_search(const struct store *store, const struct orders_searc
                                       db_text(search->name),       db_integer(search->most)};
     *table = (struct query_table){.name = "orders", .columns = columns};
     return db_run(
-        store,
+        db,
         "SELECT CAST(o.id AS CHAR), o.account_id, a.name, o.type, o.status, o.file_count, "
         "o.completed_file_count, o.failed_file_count, o.error_code, o.created_at FROM orders o JOIN "
         "accounts a ON a.id = o.account_id WHERE (? IS NULL OR a.name = ? OR CAST(a.id AS CHAR) = ?) AND "
@@ -847,7 +842,7 @@ static const char history_sql[] =
     "UNION ALL SELECT files_deleted_at, 'files deleted' FROM orders WHERE id = ? AND files_deleted_at IS NOT "
     "NULL) AS events ORDER BY at";
 
-enum iw_error orders_inspect(const struct store *store, int64_t order_id,
+enum iw_error orders_inspect(const struct db *db, int64_t order_id,
                              struct query_table tables[orders_inspect_tables])
 {
     static const struct {
@@ -865,11 +860,11 @@ enum iw_error orders_inspect(const struct store *store, int64_t order_id,
         values[i] = db_integer(order_id);
     for (int i = 0; i < orders_inspect_tables; i++) {
         tables[i] = (struct query_table){.name = parts[i].name, .columns = parts[i].columns};
-        enum iw_error error = db_run(store, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
+        enum iw_error error = db_run(db, parts[i].sql, values, parts[i].parameters, &tables[i].rows);
         if (error != IW_OK)
             return error;
         if (tables[0].rows.count == 0)
-            return context_fail(store->context, IW_ORDER_NOT_FOUND, NULL);
+            return context_fail(db->context, IW_ORDER_NOT_FOUND, NULL);
     }
     return IW_OK;
 }

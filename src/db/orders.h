@@ -25,11 +25,10 @@
  * TWIN_EXISTS when the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED without a sentence when the
  * claim is refused; then nothing is written.
  */
-enum iw_error orders_insert(const struct store *store, const struct order_row *row,
-                            int64_t *file_ids) IW_MUST_USE;
+enum iw_error orders_insert(const struct db *db, const struct order_row *row, int64_t *file_ids) IW_MUST_USE;
 
 /* The order and all its files, originals last, in one query. */
-enum iw_error orders_find(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, struct order *order,
                           struct order_file **files) IW_MUST_USE;
 
 /* An idempotency key: unique per account and order type. */
@@ -41,39 +40,39 @@ struct orders_key {
 };
 
 /* The same by idempotency key. */
-enum iw_error orders_find_by_key(const struct store *store, const struct orders_key *key, struct order *order,
+enum iw_error orders_find_by_key(const struct db *db, const struct orders_key *key, struct order *order,
                                  struct order_file **files) IW_MUST_USE;
 
 /* The same as orders_find; locks the order's row until the transaction ends. */
-enum iw_error orders_lock(const struct store *store, int64_t account_id, int64_t id, struct order *order,
+enum iw_error orders_lock(const struct db *db, int64_t account_id, int64_t id, struct order *order,
                           struct order_file **files) IW_MUST_USE;
 
 /* Starts a pending order by compare-and-set.  NOT_FOUND when its status is no longer from. */
-enum iw_error orders_start(const struct store *store, int64_t id, enum order_status from,
-                           enum order_status to, int64_t now_ms) IW_MUST_USE;
+enum iw_error orders_start(const struct db *db, int64_t id, enum order_status from, enum order_status to,
+                           int64_t now_ms) IW_MUST_USE;
 
-enum iw_error orders_count(const struct store *store, const struct order_filter *filter,
+enum iw_error orders_count(const struct db *db, const struct order_filter *filter,
                            int64_t *count) IW_MUST_USE;
 
 /* One page, newest first; the array is the arena's. */
-enum iw_error orders_page(const struct store *store, const struct order_filter *filter, int64_t limit,
+enum iw_error orders_page(const struct db *db, const struct order_filter *filter, int64_t limit,
                           int64_t offset, struct order **orders, size_t *count) IW_MUST_USE;
 
 /*
  * All orders of a filter, newest first, unbuffered.  Each is valid during the callback, which must not use
  * the connection and returns false to stop.
  */
-enum iw_error orders_stream(const struct store *store, const struct order_filter *filter,
+enum iw_error orders_stream(const struct db *db, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
 enum { orders_ids_max = 100 };
 
 /* The account's orders of at most orders_ids_max ids, newest first; the array is the arena's. */
-enum iw_error orders_of_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+enum iw_error orders_of_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                             struct order **orders, size_t *count) IW_MUST_USE;
 
 /* The same for any number of ids, with a callback; see orders_stream. */
-enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, const struct query_ids *ids,
+enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
 /*
@@ -81,7 +80,7 @@ enum iw_error orders_stream_ids(const struct store *store, int64_t account_id, c
  * keyword only the orders, with file_name NULL.  The filter's keyword does not count otherwise, here and in
  * the functions above.  See orders_stream for the callback.
  */
-enum iw_error orders_names(const struct store *store, const struct order_filter *filter,
+enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
                            bool (*take)(void *user, int64_t order_id, const char *order_name,
                                         const char *file_name),
                            void *user) IW_MUST_USE;
@@ -96,37 +95,36 @@ enum iw_error orders_words_read(struct context *context, const char *type_word, 
 /* ---- Progress and end of an order ---- */
 
 /* Reads and locks an order until the transaction ends.  ORDER_NOT_FOUND. */
-enum iw_error orders_progress_lock(const struct store *store, int64_t order_id,
+enum iw_error orders_progress_lock(const struct db *db, int64_t order_id,
                                    struct order_progress *order) IW_MUST_USE;
 
 /* Writes the counts and the thumbnail's key of a locked order. */
-enum iw_error orders_progress_write(const struct store *store, const struct order_progress *order,
+enum iw_error orders_progress_write(const struct db *db, const struct order_progress *order,
                                     int64_t now_ms) IW_MUST_USE;
 
 /*
  * Sets the status of a locked order to the result of order_next.  SERVER_INTERNAL_ERROR when it is no longer
  * order->status.  expires_at_ms 0: never.
  */
-enum iw_error orders_close(const struct store *store, const struct order_progress *order,
-                           enum order_status next, int64_t now_ms, int64_t expires_at_ms) IW_MUST_USE;
+enum iw_error orders_close(const struct db *db, const struct order_progress *order, enum order_status next,
+                           int64_t now_ms, int64_t expires_at_ms) IW_MUST_USE;
 
 /* Writes the error of the order as a whole. */
-enum iw_error orders_error_write(const struct store *store, int64_t order_id, enum iw_error code) IW_MUST_USE;
+enum iw_error orders_error_write(const struct db *db, int64_t order_id, enum iw_error code) IW_MUST_USE;
 
-enum iw_error orders_archive_write(const struct store *store, int64_t order_id, const char *store_key,
+enum iw_error orders_archive_write(const struct db *db, int64_t order_id, const char *store_key,
                                    int64_t size_bytes, const uint8_t digest[32]) IW_MUST_USE;
 
 /* Writes the SHA-256 of the thumbnail; orders_progress_write writes its key. */
-enum iw_error orders_thumbnail_digest_write(const struct store *store, int64_t order_id,
+enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_id,
                                             const uint8_t digest[32]) IW_MUST_USE;
 
 /* Writes the text that an extraction read, and its certainty. */
-enum iw_error orders_watermark_write(const struct store *store, int64_t order_id, const char *text,
-                                     size_t length, int64_t certainty) IW_MUST_USE;
+enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
+                                     int64_t certainty) IW_MUST_USE;
 
 /* The status of an order; ORDER_NOT_FOUND. */
-enum iw_error orders_status(const struct store *store, int64_t order_id,
-                            enum order_status *status) IW_MUST_USE;
+enum iw_error orders_status(const struct db *db, int64_t order_id, enum order_status *status) IW_MUST_USE;
 
 /* ---- Retention ---- */
 
@@ -134,45 +132,44 @@ enum iw_error orders_status(const struct store *store, int64_t order_id,
 enum { orders_batch_max = 8 };
 
 /* Removes pending orders and orders in progress from a list of ids. */
-enum iw_error orders_ended_keep(const struct store *store, int64_t *order_ids, unsigned *count) IW_MUST_USE;
+enum iw_error orders_ended_keep(const struct db *db, int64_t *order_ids, unsigned *count) IW_MUST_USE;
 
 /* At most most orders of a status whose expires_at has passed, after the first skipped ones. */
-enum iw_error orders_overdue(const struct store *store, enum order_status status, int64_t now_ms,
-                             unsigned most, unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
+enum iw_error orders_overdue(const struct db *db, enum order_status status, int64_t now_ms, unsigned most,
+                             unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
 
 /*
  * Of the next most orders in progress after *after_id and before an id: those with a waiting job of twenty
  * attempts or more.  Advances *after_id; 0 at the end.
  */
-enum iw_error orders_stuck(const struct store *store, int64_t *after_id, int64_t before_id, unsigned most,
+enum iw_error orders_stuck(const struct db *db, int64_t *after_id, int64_t before_id, unsigned most,
                            struct query_ids *order_ids) IW_MUST_USE;
 
 /*
  * Of the next most orders after *after_id and before an id: those that ended before a time and have no files
  * in the store any more.  Advances *after_id; 0 at the end.
  */
-enum iw_error orders_outdated(const struct store *store, int64_t *after_id, int64_t before_id,
+enum iw_error orders_outdated(const struct db *db, int64_t *after_id, int64_t before_id,
                               int64_t ended_before_ms, unsigned most,
                               struct query_ids *order_ids) IW_MUST_USE;
 
 /* In a transaction: deletes the rows of a locked order.  Its texts stay. */
-enum iw_error orders_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error orders_forget(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* At most most ended orders from an id on that still have inputs in the file store. */
-enum iw_error orders_uncleared(const struct store *store, int64_t id_from, unsigned most,
+enum iw_error orders_uncleared(const struct db *db, int64_t id_from, unsigned most,
                                struct query_ids *order_ids) IW_MUST_USE;
 
 /* The keys of an order's files in the store: inputs, results, archive and thumbnail. */
-enum iw_error orders_store_keys(const struct store *store, int64_t order_id,
-                                struct query_texts *keys) IW_MUST_USE;
+enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct query_texts *keys) IW_MUST_USE;
 
 /* Records that all files of an order were deleted from the store. */
-enum iw_error orders_files_forget(const struct store *store, int64_t order_id, int64_t now_ms) IW_MUST_USE;
+enum iw_error orders_files_forget(const struct db *db, int64_t order_id, int64_t now_ms) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
 
 /* All orders. */
-enum iw_error orders_count_all(const struct store *store, int64_t *count) IW_MUST_USE;
+enum iw_error orders_count_all(const struct db *db, int64_t *count) IW_MUST_USE;
 
 /* Conditions of an operator's search; NULL: no condition. */
 struct orders_search {
@@ -184,13 +181,13 @@ struct orders_search {
 };
 
 /* Orders of any account, newest first. */
-enum iw_error orders_search(const struct store *store, const struct orders_search *search,
+enum iw_error orders_search(const struct db *db, const struct orders_search *search,
                             struct query_table *table) IW_MUST_USE;
 
 enum { orders_inspect_tables = 5 };
 
 /* The order, its files, results, jobs and history (a time and a sentence each); ORDER_NOT_FOUND. */
-enum iw_error orders_inspect(const struct store *store, int64_t order_id,
+enum iw_error orders_inspect(const struct db *db, int64_t order_id,
                              struct query_table tables[orders_inspect_tables]) IW_MUST_USE;
 
 #endif

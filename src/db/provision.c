@@ -43,7 +43,7 @@ void provision_statements(struct arena *arena, const struct provision *provision
 }
 
 /* Whether the database, the user or its rights exist: one query each, which counts 0 or 1. */
-static enum iw_error is_there(const struct store *store, const struct provision *provision, unsigned which,
+static enum iw_error is_there(const struct db *db, const struct provision *provision, unsigned which,
                               bool *answer)
 {
     static const char *const queries[provision_statements_max] = {
@@ -53,17 +53,15 @@ static enum iw_error is_there(const struct store *store, const struct provision 
         "'Y' "
         "AND insert_priv = 'Y' AND update_priv = 'Y' AND delete_priv = 'Y'"};
     struct db_rows rows;
-    const char *name =
-        which == 2 ? grant_name(store->context->arena, provision->database) : provision->database;
+    const char *name = which == 2 ? grant_name(db->context->arena, provision->database) : provision->database;
     const struct db_value values[] = {db_text(name), db_text(provision->user)};
-    enum iw_error error = db_run(store, queries[which], values, 2, &rows);
+    enum iw_error error = db_run(db, queries[which], values, 2, &rows);
     if (error == IW_OK)
         *answer = db_integer_of(db_at(&rows, 0, 0)) > 0;
     return error;
 }
 
-enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
-                            unsigned *made)
+enum iw_error provision_run(const struct db *administrator, const struct provision *provision, unsigned *made)
 {
     const char *statements[provision_statements_max];
     enum iw_error error = IW_OK;
@@ -80,7 +78,7 @@ enum iw_error provision_run(const struct store *administrator, const struct prov
     return error;
 }
 
-enum iw_error provision_ping(const struct store *store)
+enum iw_error provision_ping(const struct db *db)
 {
-    return db_run(store, "SELECT 1", NULL, 0, NULL);
+    return db_run(db, "SELECT 1", NULL, 0, NULL);
 }

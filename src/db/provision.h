@@ -31,10 +31,10 @@ void provision_statements(struct arena *arena, const struct provision *provision
  * Runs the statements that are missing, on a connection of the administrator; made gets how many.  An
  * existing user keeps its password.
  */
-enum iw_error provision_run(const struct store *administrator, const struct provision *provision,
+enum iw_error provision_run(const struct db *administrator, const struct provision *provision,
                             unsigned *made) IW_MUST_USE;
 
 /* Opens the connection and runs a trivial query. */
-enum iw_error provision_ping(const struct store *store) IW_MUST_USE;
+enum iw_error provision_ping(const struct db *db) IW_MUST_USE;
 
 #endif

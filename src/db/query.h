@@ -22,11 +22,11 @@ struct query_count {
 };
 
 /* Runs a statement that changes rows; affected gets how many. */
-enum iw_error query_change(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error query_change(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *affected) IW_MUST_USE;
 
 /* The integer in the first row and column; number is unchanged when there is no row. */
-enum iw_error query_number(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error query_number(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *number) IW_MUST_USE;
 
 /* The integers of the first column, in the arena. */
@@ -34,7 +34,7 @@ struct query_ids {
     int64_t *items;
     unsigned count;
 };
-enum iw_error query_ids(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error query_ids(const struct db *db, const char *sql, const struct db_value *parameters,
                         unsigned count, struct query_ids *ids) IW_MUST_USE;
 
 /* The texts of the first column, in the arena. */
@@ -42,11 +42,11 @@ struct query_texts {
     const char **items;
     unsigned count;
 };
-enum iw_error query_texts(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error query_texts(const struct db *db, const char *sql, const struct db_value *parameters,
                           unsigned count, struct query_texts *texts) IW_MUST_USE;
 
 /* A state and a number in each row, in the arena. */
-enum iw_error query_counts(const struct store *store, const char *sql, struct query_count **counts,
+enum iw_error query_counts(const struct db *db, const char *sql, struct query_count **counts,
                            unsigned *count) IW_MUST_USE;
 
 /* A LIKE pattern for texts that contain keyword, in which % _ and \ are literal.  NULL for NULL. */

@@ -83,21 +83,21 @@ struct db_value *quotas_claim_parameters(struct context *context, const struct q
 /* The files that the order's client uploads. */
 #define UPLOADS "(SELECT COUNT(*) FROM files f WHERE f.order_id = o.id AND f.source_url IS NULL)"
 
-enum iw_error quotas_order_started(const struct store *store, int64_t order_id)
+enum iw_error quotas_order_started(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE account_usage u JOIN orders o ON o.account_id = u.account_id SET "
                   "u.uploads_pending = u.uploads_pending - " UPLOADS " WHERE o.id = ?",
                   values, 1, NULL);
 }
 
 /* file_count is unsigned: a counter that is too low until its reconciliation must not hold an order. */
-enum iw_error quotas_order_ended(const struct store *store, int64_t order_id)
+enum iw_error quotas_order_ended(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
     return db_run(
-        store,
+        db,
         "UPDATE account_usage u JOIN orders o ON o.account_id = u.account_id SET u.orders_pending "
         "= u.orders_pending - 1, u.files_pending = u.files_pending - CAST(o.file_count AS SIGNED) - "
         "o.include_original, u.uploads_pending = u.uploads_pending - IF(o.status = 'pending', " UPLOADS
@@ -105,10 +105,10 @@ enum iw_error quotas_order_ended(const struct store *store, int64_t order_id)
         values, 1, NULL);
 }
 
-enum iw_error quotas_order_erased(const struct store *store, int64_t order_id)
+enum iw_error quotas_order_erased(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE account_usage u JOIN orders o ON o.account_id = u.account_id SET u.stored_bytes = "
                   "u.stored_bytes - (SELECT COALESCE(SUM(r.size_bytes), 0) FROM results r WHERE r.order_id = "
                   "o.id) - (SELECT COALESCE(SUM(f.size_bytes), 0) FROM files f WHERE f.order_id = o.id AND "
@@ -117,14 +117,14 @@ enum iw_error quotas_order_erased(const struct store *store, int64_t order_id)
                   values, 1, NULL);
 }
 
-enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64_t bytes)
+enum iw_error quotas_stored(const struct db *db, int64_t account_id, int64_t bytes)
 {
     const struct db_value values[] = {db_integer(bytes), db_integer(account_id)};
-    return db_run(store, "UPDATE account_usage SET stored_bytes = stored_bytes + ? WHERE account_id = ?",
-                  values, 2, NULL);
+    return db_run(db, "UPDATE account_usage SET stored_bytes = stored_bytes + ? WHERE account_id = ?", values,
+                  2, NULL);
 }
 
-enum iw_error quotas_reserve_removed(const struct store *store, int64_t account_id,
+enum iw_error quotas_reserve_removed(const struct db *db, int64_t account_id,
                                      const struct quota_reserve *reserve, int64_t now_ms)
 {
     char day[11];
@@ -133,27 +133,26 @@ enum iw_error quotas_reserve_removed(const struct store *store, int64_t account_
                                       db_text(day)};
     if (!quota_reserve_is_of_day(reserve, now_ms))
         return IW_OK;
-    return db_run(store,
-                  "UPDATE account_usage SET files_day = files_day - ? WHERE account_id = ? AND day = ?",
+    return db_run(db, "UPDATE account_usage SET files_day = files_day - ? WHERE account_id = ? AND day = ?",
                   values, 3, NULL);
 }
 
-enum iw_error quotas_open(const struct store *store, int64_t account_id)
+enum iw_error quotas_open(const struct db *db, int64_t account_id)
 {
     const struct db_value values[] = {db_integer(account_id)};
-    return db_run(store,
+    return db_run(db,
                   "INSERT IGNORE INTO account_usage (account_id, day, reconciled_at) VALUES (?, UTC_DATE(), "
                   "'1970-01-01')",
                   values, 1, NULL);
 }
 
-enum iw_error quotas_used(const struct store *store, int64_t account_id, const char *day,
+enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *day,
                           struct quota_numbers *used)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(day), db_text(day), db_integer(account_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT u.orders_pending, u.files_pending, u.uploads_pending, u.stored_bytes, IF(u.day = ?, "
                "u.files_day, 0), IF(u.day = ?, u.texts_day, 0), (SELECT COUNT(*) FROM webhooks w WHERE "
                "w.account_id = u.account_id AND w.deleted_at IS NULL) FROM account_usage u WHERE "
@@ -168,12 +167,12 @@ enum iw_error quotas_used(const struct store *store, int64_t account_id, const c
     return IW_OK;
 }
 
-enum iw_error quotas_lock(const struct store *store, int64_t account_id)
+enum iw_error quotas_lock(const struct db *db, int64_t account_id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id)};
-    enum iw_error error = db_run(
-        store, "SELECT account_id FROM account_usage WHERE account_id = ? FOR UPDATE", values, 1, &rows);
+    enum iw_error error =
+        db_run(db, "SELECT account_id FROM account_usage WHERE account_id = ? FOR UPDATE", values, 1, &rows);
     return error == IW_OK && rows.count == 0 ? IW_NOT_FOUND : error;
 }
 
@@ -193,7 +192,7 @@ struct quota_numbers quotas_use_of(const struct db_value *columns)
     return used;
 }
 
-enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota, int64_t limit)
+enum iw_error quotas_limit_set(const struct db *db, int64_t account_id, enum quota quota, int64_t limit)
 {
     static const char *const statements[QUOTA_COUNT] = {
         "UPDATE account_usage SET orders_pending_max = ? WHERE account_id = ?",
@@ -205,23 +204,23 @@ enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, en
         "UPDATE account_usage SET webhooks_max = ? WHERE account_id = ?"};
     const struct db_value values[] = {limit == quota_of_plan ? db_null() : db_integer(limit),
                                       db_integer(account_id)};
-    enum iw_error error = quotas_open(store, account_id);
-    return error == IW_OK ? db_run(store, statements[quota], values, 2, NULL) : error;
+    enum iw_error error = quotas_open(db, account_id);
+    return error == IW_OK ? db_run(db, statements[quota], values, 2, NULL) : error;
 }
 
-enum iw_error quotas_frees_ms(const struct store *store, int64_t account_id, bool is_pending, int64_t *at_ms)
+enum iw_error quotas_frees_ms(const struct db *db, int64_t account_id, bool is_pending, int64_t *at_ms)
 {
     const struct db_value values[] = {db_integer(account_id), db_text(is_pending ? "pending" : "complete")};
     *at_ms = 0;
-    return query_number(store, "SELECT MIN(expires_at) FROM orders WHERE account_id = ? AND status = ?",
-                        values, 2, at_ms);
+    return query_number(db, "SELECT MIN(expires_at) FROM orders WHERE account_id = ? AND status = ?", values,
+                        2, at_ms);
 }
 
-enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t now_ms, struct quota_due *due)
+enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms, struct quota_due *due)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_time(before_ms)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT u.account_id, a.plan, u.warned, " QUOTA_LIMIT_COLUMNS
                                  " FROM account_usage u JOIN accounts a ON a.id = "
                                  "u.account_id WHERE u.reconciled_at < ? ORDER BY u.reconciled_at LIMIT 1",
@@ -235,7 +234,7 @@ enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t n
                               .limits = quotas_limits_of(db_at(&rows, 0, 3)),
                               .warned = db_integer_of(db_at(&rows, 0, 2))};
     const struct db_value claim[] = {db_time(now_ms), db_integer(due->account_id)};
-    return db_run(store, "UPDATE account_usage SET reconciled_at = ? WHERE account_id = ?", claim, 2, NULL);
+    return db_run(db, "UPDATE account_usage SET reconciled_at = ? WHERE account_id = ?", claim, 2, NULL);
 }
 
 /* One statement is one snapshot.  Orders that have not ended have inputs; complete ones and they, results. */
@@ -252,13 +251,12 @@ enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t n
     "FROM orders WHERE account_id = u.account_id AND status = 'complete' AND zip_store_key IS NOT NULL) - "  \
     "u.stored_bytes AS SIGNED) FROM account_usage u WHERE u.account_id = ?"
 
-enum iw_error quotas_reconcile(const struct store *store, int64_t account_id,
-                               const struct quota_amounts *reserve)
+enum iw_error quotas_reconcile(const struct db *db, int64_t account_id, const struct quota_amounts *reserve)
 {
     struct db_rows rows;
     const int64_t reserved[4] = {reserve->orders, reserve->files, reserve->uploads, 0};
     struct db_value values[5] = {db_integer(account_id)};
-    enum iw_error error = db_run(store, DIFFERENCES, values, 1, &rows);
+    enum iw_error error = db_run(db, DIFFERENCES, values, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
     bool is_equal = true;
@@ -269,15 +267,15 @@ enum iw_error quotas_reconcile(const struct store *store, int64_t account_id,
     values[4] = db_integer(account_id);
     if (is_equal)
         return IW_OK;
-    return db_run(store,
+    return db_run(db,
                   "UPDATE account_usage SET orders_pending = orders_pending + ?, files_pending = "
                   "files_pending + ?, uploads_pending = uploads_pending + ?, stored_bytes = stored_bytes + ? "
                   "WHERE account_id = ?",
                   values, 5, NULL);
 }
 
-enum iw_error quotas_warned_write(const struct store *store, int64_t account_id, int64_t warned)
+enum iw_error quotas_warned_write(const struct db *db, int64_t account_id, int64_t warned)
 {
     const struct db_value values[] = {db_integer(warned), db_integer(account_id)};
-    return db_run(store, "UPDATE account_usage SET warned = ? WHERE account_id = ?", values, 2, NULL);
+    return db_run(db, "UPDATE account_usage SET warned = ? WHERE account_id = ?", values, 2, NULL);
 }

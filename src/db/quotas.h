@@ -47,33 +47,33 @@ struct db_value *quotas_claim_parameters(struct context *context, const struct q
                                          struct db_value *next);
 
 /* An order started: its uploads are no longer pending. */
-enum iw_error quotas_order_started(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error quotas_order_started(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* An order ended.  Call before its status changes. */
-enum iw_error quotas_order_ended(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error quotas_order_ended(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* All files of an order are deleted from the file store.  Call before its rows forget them. */
-enum iw_error quotas_order_erased(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error quotas_order_erased(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Bytes were added to the file store. */
-enum iw_error quotas_stored(const struct store *store, int64_t account_id, int64_t bytes) IW_MUST_USE;
+enum iw_error quotas_stored(const struct db *db, int64_t account_id, int64_t bytes) IW_MUST_USE;
 
 /* A reserve is unusable: its files are no longer among those of its day.  Reconcile the other counters. */
-enum iw_error quotas_reserve_removed(const struct store *store, int64_t account_id,
+enum iw_error quotas_reserve_removed(const struct db *db, int64_t account_id,
                                      const struct quota_reserve *reserve, int64_t now_ms) IW_MUST_USE;
 
 /* Creates the account's row if it has none, to be reconciled at once. */
-enum iw_error quotas_open(const struct store *store, int64_t account_id) IW_MUST_USE;
+enum iw_error quotas_open(const struct db *db, int64_t account_id) IW_MUST_USE;
 
 /*
  * The counters; promised bytes in uploads.  day: the UTC day of the counters a day ("YYYY-MM-DD").
  * NOT_FOUND when the account has no row.
  */
-enum iw_error quotas_used(const struct store *store, int64_t account_id, const char *day,
+enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *day,
                           struct quota_numbers *used) IW_MUST_USE;
 
 /* Locks the account's row until the transaction ends; NOT_FOUND. */
-enum iw_error quotas_lock(const struct store *store, int64_t account_id) IW_MUST_USE;
+enum iw_error quotas_lock(const struct db *db, int64_t account_id) IW_MUST_USE;
 
 /* The account's own limits, as columns of account_usage u in the order of enum quota. */
 #define QUOTA_LIMIT_COLUMNS                                                                                  \
@@ -92,11 +92,11 @@ struct quota_numbers quotas_limits_of(const struct db_value *columns);
 struct quota_numbers quotas_use_of(const struct db_value *columns);
 
 /* Sets one limit of an account; quota_of_plan removes it. */
-enum iw_error quotas_limit_set(const struct store *store, int64_t account_id, enum quota quota,
+enum iw_error quotas_limit_set(const struct db *db, int64_t account_id, enum quota quota,
                                int64_t limit) IW_MUST_USE;
 
 /* When the first pending order, or the first complete one, loses its files; 0: none does. */
-enum iw_error quotas_frees_ms(const struct store *store, int64_t account_id, bool is_pending,
+enum iw_error quotas_frees_ms(const struct db *db, int64_t account_id, bool is_pending,
                               int64_t *at_ms) IW_MUST_USE;
 
 /* An account that is due for reconciliation, with its limits and the bits of its warnings. */
@@ -108,16 +108,16 @@ struct quota_due {
 };
 
 /* The account that was reconciled first, before a time; claims it.  NOT_FOUND when there is none. */
-enum iw_error quotas_due(const struct store *store, int64_t before_ms, int64_t now_ms,
+enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms,
                          struct quota_due *due) IW_MUST_USE;
 
 /*
  * Adds to each counter its difference from the rows and the reserve, read in one snapshot: a use that is
  * counted meanwhile stays counted.
  */
-enum iw_error quotas_reconcile(const struct store *store, int64_t account_id,
+enum iw_error quotas_reconcile(const struct db *db, int64_t account_id,
                                const struct quota_amounts *reserve) IW_MUST_USE;
 
-enum iw_error quotas_warned_write(const struct store *store, int64_t account_id, int64_t warned) IW_MUST_USE;
+enum iw_error quotas_warned_write(const struct db *db, int64_t account_id, int64_t warned) IW_MUST_USE;
 
 #endif

@@ -5,12 +5,11 @@
 enum { columns = 9, group_max = 64 };
 
 /* One INSERT of count rows.  Only powers of two occur, so that few statements are prepared. */
-static enum iw_error group_insert(const struct store *store, const struct request_log_row *rows,
-                                  unsigned count)
+static enum iw_error group_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     struct text sql;
-    struct db_value *values = arena_array(store->context->arena, (size_t)count * columns, sizeof *values);
-    text_init(&sql, store->context->arena);
+    struct db_value *values = arena_array(db->context->arena, (size_t)count * columns, sizeof *values);
+    text_init(&sql, db->context->arena);
     text_add_string(&sql,
                     "INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, "
                     "ms, at) VALUES ");
@@ -23,16 +22,15 @@ static enum iw_error group_insert(const struct store *store, const struct reques
             values[i * columns + column] = row[column];
         text_add_string(&sql, i == 0 ? "(?, ?, ?, ?, ?, ?, ?, ?, ?)" : ", (?, ?, ?, ?, ?, ?, ?, ?, ?)");
     }
-    return db_run(store, sql.data, values, count * columns, NULL);
+    return db_run(db, sql.data, values, count * columns, NULL);
 }
 
-enum iw_error request_log_insert(const struct store *store, const struct request_log_row *rows,
-                                 unsigned count)
+enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     enum iw_error error = IW_OK;
     for (unsigned group = group_max; error == IW_OK && group > 0; group /= 2)
         for (; error == IW_OK && count >= group; rows += group, count -= group)
-            error = group_insert(store, rows, group);
+            error = group_insert(db, rows, group);
     return error;
 }
 
@@ -57,13 +55,13 @@ static void filter_write(const struct request_log_filter *filter, int64_t first_
 }
 
 /* The ids that a search reads.  *older_id: 0, or the id that the search of older rows begins before. */
-static enum iw_error window_find(const struct store *store, const struct request_log_filter *filter,
+static enum iw_error window_find(const struct db *db, const struct request_log_filter *filter,
                                  int64_t *first_id, int64_t *older_id)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(filter->account_id), db_integer(filter->before_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT COUNT(*), COALESCE(MIN(id), 0) FROM (SELECT id FROM request_log WHERE account_id = ? "
                "AND id < ? ORDER BY id DESC LIMIT 5000) newest",
                values, 2, &rows);
@@ -76,14 +74,14 @@ static enum iw_error window_find(const struct store *store, const struct request
 
 _Static_assert(request_log_window == 5000, "the statement above has the number");
 
-static enum iw_error rows_read(const struct store *store, const struct request_log_filter *filter,
+static enum iw_error rows_read(const struct db *db, const struct request_log_filter *filter,
                                const int64_t *ids, size_t count, struct request_log_row *list)
 {
     struct db_rows rows;
     struct db_value values[filter_values];
     filter_write(filter, ids[count - 1], ids[0], values);
     enum iw_error error =
-        db_run(store, "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER, values,
+        db_run(db, "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER, values,
                filter_values, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count && row < count; row++)
         list[row] = (struct request_log_row){.account_id = filter->account_id,
@@ -98,38 +96,37 @@ static enum iw_error rows_read(const struct store *store, const struct request_l
     return error;
 }
 
-enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+enum iw_error request_log_page(const struct db *db, const struct request_log_filter *filter,
                                struct request_log_rows *list)
 {
     struct query_ids ids = {.count = 0};
     struct db_value values[filter_values];
     int64_t first_id = 0;
-    enum iw_error error = window_find(store, filter, &first_id, &list->older_id);
+    enum iw_error error = window_find(db, filter, &first_id, &list->older_id);
     filter_write(filter, first_id, filter->before_id - 1, values);
     if (error == IW_OK)
-        error = query_ids(store, "SELECT id " LOG_FILTER, values, filter_values, &ids);
+        error = query_ids(db, "SELECT id " LOG_FILTER, values, filter_values, &ids);
     size_t offset = filter->offset < (int64_t)ids.count ? (size_t)filter->offset : ids.count;
     size_t left = ids.count - offset;
     list->total = (int64_t)ids.count;
     list->count = filter->limit < (int64_t)left ? (size_t)filter->limit : left;
-    list->items = arena_array(store->context->arena, list->count + 1, sizeof *list->items);
+    list->items = arena_array(db->context->arena, list->count + 1, sizeof *list->items);
     return error == IW_OK && list->count > 0
-               ? rows_read(store, filter, ids.items + offset, list->count, list->items)
+               ? rows_read(db, filter, ids.items + offset, list->count, list->items)
                : error;
 }
 
 /* Ids grow with time, so that no index on the time is needed. */
-enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count)
+enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count)
 {
     int64_t last_id = 0;
     const struct db_value before[] = {db_time(before_ms)};
     enum iw_error error = query_number(
-        store,
-        "SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
+        db, "SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
         before, 1, &last_id);
     const struct db_value last[] = {db_integer(last_id)};
     *count = 0;
     return error == IW_OK && last_id > 0
-               ? query_change(store, "DELETE FROM request_log WHERE id <= ?", last, 1, count)
+               ? query_change(db, "DELETE FROM request_log WHERE id <= ?", last, 1, count)
                : error;
 }

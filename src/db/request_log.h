@@ -21,7 +21,7 @@ struct request_log_row {
 };
 
 /* Inserts rows in a few statements. */
-enum iw_error request_log_insert(const struct store *store, const struct request_log_row *rows,
+enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows,
                                  unsigned count) IW_MUST_USE;
 
 /* The conditions of a list.  NULL and 0: no condition. */
@@ -50,10 +50,10 @@ struct request_log_rows {
 };
 
 /* One page, newest first. */
-enum iw_error request_log_page(const struct store *store, const struct request_log_filter *filter,
+enum iw_error request_log_page(const struct db *db, const struct request_log_filter *filter,
                                struct request_log_rows *rows) IW_MUST_USE;
 
 /* Deletes some rows that are older; *count: how many. */
-enum iw_error request_log_forget(const struct store *store, int64_t before_ms, int64_t *count) IW_MUST_USE;
+enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

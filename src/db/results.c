@@ -4,7 +4,7 @@
 
 #include "db/orders.h"
 
-enum iw_error results_write(const struct store *store, const struct result *result, int64_t now_ms)
+enum iw_error results_write(const struct db *db, const struct result *result, int64_t now_ms)
 {
     const struct db_value values[] = {db_integer(result->order_id),
                                       db_integer(result->file_id),
@@ -18,7 +18,7 @@ enum iw_error results_write(const struct store *store, const struct result *resu
                                       db_integer(result->height_px),
                                       db_time(now_ms)};
     return db_run(
-        store,
+        db,
         "INSERT INTO results (order_id, file_id, copy, name, store_key, format, size_bytes, digest, "
         "width_px, height_px, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY "
         "UPDATE name = VALUES(name), store_key = VALUES(store_key), format = VALUES(format), "
@@ -27,10 +27,10 @@ enum iw_error results_write(const struct store *store, const struct result *resu
         values, 11, NULL);
 }
 
-enum iw_error results_rename(const struct store *store, int64_t result_id, const char *name)
+enum iw_error results_rename(const struct db *db, int64_t result_id, const char *name)
 {
     const struct db_value values[] = {db_text(name), db_integer(result_id)};
-    return db_run(store, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
+    return db_run(db, "UPDATE results SET name = ? WHERE id = ?", values, 2, NULL);
 }
 
 /* The text of a copy, NULL for other results. */
@@ -38,20 +38,19 @@ enum iw_error results_rename(const struct store *store, int64_t result_id, const
     "LEFT JOIN order_watermarks w ON w.order_id = r.order_id AND w.file_position = f.position AND w.copy = " \
     "r.copy LEFT JOIN watermark_texts t ON t.id = w.text_id "
 
-enum iw_error results_list(const struct store *store, int64_t order_id, struct result **results,
-                           unsigned *count)
+enum iw_error results_list(const struct db *db, int64_t order_id, struct result **results, unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT r.order_id, r.file_id, r.copy, r.name, r.store_key, r.format, r.size_bytes, r.digest, "
         "r.width_px, r.height_px, t.text FROM results r JOIN files f ON f.id = r.file_id " WATERMARK_JOIN
         "WHERE r.order_id = ? ORDER BY f.position, r.copy",
         values, 1, &rows);
     if (error != IW_OK)
         return error;
-    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
+    *results = arena_array(db->context->arena, rows.count + 1, sizeof **results);
     *count = (unsigned)rows.count;
     for (size_t row = 0; row < rows.count; row++) {
         struct result *result = &(*results)[row];
@@ -74,20 +73,20 @@ enum iw_error results_list(const struct store *store, int64_t order_id, struct r
     return IW_OK;
 }
 
-enum iw_error results_list_names(const struct store *store, int64_t order_id, struct order_result **results,
+enum iw_error results_list_names(const struct db *db, int64_t order_id, struct order_result **results,
                                  size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT r.id, r.name, r.format, r.file_id, r.store_key, t.text FROM results r "
         "JOIN files f ON f.id = r.file_id " WATERMARK_JOIN "WHERE r.order_id = ? ORDER BY f.position, r.copy",
         parameters, 1, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *results = arena_array(store->context->arena, rows.count + 1, sizeof **results);
+    *results = arena_array(db->context->arena, rows.count + 1, sizeof **results);
     for (size_t i = 0; i < rows.count; i++)
         (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
                                               .name = db_text_of(db_at(&rows, i, 1)),
@@ -98,13 +97,13 @@ enum iw_error results_list_names(const struct store *store, int64_t order_id, st
     return IW_OK;
 }
 
-enum iw_error results_slots(const struct store *store, int64_t order_id, struct result_slot **slots,
+enum iw_error results_slots(const struct db *db, int64_t order_id, struct result_slot **slots,
                             unsigned *count)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT f.position, COALESCE(w.copy, 0), f.name, COUNT(w.copy) OVER (PARTITION BY f.position), "
         "COALESCE(r.format, f.format), r.id, r.name FROM files f LEFT JOIN order_watermarks w ON "
         "w.order_id = f.order_id AND w.file_position = f.position LEFT JOIN results r ON r.file_id = "
@@ -113,7 +112,7 @@ enum iw_error results_slots(const struct store *store, int64_t order_id, struct 
         values, 1, &rows);
     if (error != IW_OK)
         return error;
-    *slots = arena_array(store->context->arena, rows.count + 1, sizeof **slots);
+    *slots = arena_array(db->context->arena, rows.count + 1, sizeof **slots);
     *count = (unsigned)rows.count;
     for (unsigned i = 0; i < *count; i++)
         (*slots)[i] = (struct result_slot){.position = db_integer_of(db_at(&rows, i, 0)),
@@ -126,22 +125,20 @@ enum iw_error results_slots(const struct store *store, int64_t order_id, struct 
     return IW_OK;
 }
 
-enum iw_error results_forget(const struct store *store, int64_t order_id, int64_t file_id, int64_t copy)
+enum iw_error results_forget(const struct db *db, int64_t order_id, int64_t file_id, int64_t copy)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(file_id), db_integer(copy)};
     if (copy < 0)
-        return db_run(store, "DELETE FROM results WHERE order_id = ?", values, 1, NULL);
-    return db_run(store, "DELETE FROM results WHERE order_id = ? AND file_id = ? AND copy = ?", values, 3,
-                  NULL);
+        return db_run(db, "DELETE FROM results WHERE order_id = ?", values, 1, NULL);
+    return db_run(db, "DELETE FROM results WHERE order_id = ? AND file_id = ? AND copy = ?", values, 3, NULL);
 }
 
 /* The columns: status, expiry, deletion, name, format, store key, suspension, account. */
-static enum iw_error download_read(const struct store *store, const char *sql,
-                                   const struct db_value *parameters, unsigned count,
-                                   struct download_row *row)
+static enum iw_error download_read(const struct db *db, const char *sql, const struct db_value *parameters,
+                                   unsigned count, struct download_row *row)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(store, sql, parameters, count, &rows);
+    enum iw_error error = db_run(db, sql, parameters, count, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -155,26 +152,25 @@ static enum iw_error download_read(const struct store *store, const char *sql,
         .is_suspended = db_integer_of(db_at(&rows, 0, 6)) != 0,
         .account_id = db_integer_of(db_at(&rows, 0, 7)),
     };
-    return orders_words_read(store->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
+    return orders_words_read(db->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
 }
 
-enum iw_error results_find(const struct store *store, int64_t order_id, int64_t result_id,
-                           struct download_row *row)
+enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
     return download_read(
-        store,
+        db,
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
         "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
         "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
         parameters, 2, row);
 }
 
-enum iw_error results_find_archive(const struct store *store, int64_t order_id, struct download_row *row)
+enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error = download_read(
-        store,
+        db,
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
         "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
         "WHERE o.id = ?",
@@ -183,10 +179,10 @@ enum iw_error results_find_archive(const struct store *store, int64_t order_id, 
     return error;
 }
 
-enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id, struct download_row *row)
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
-    return download_read(store,
+    return download_read(db,
                          "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, 'webp', "
                          "o.thumbnail_store_key, a.status = 'suspended', a.id FROM orders o JOIN accounts a "
                          "ON a.id = o.account_id WHERE o.id = ?",

@@ -11,37 +11,36 @@
 #include "model/result.h"
 
 /* Writes a result; replaces the one of the same file and copy. */
-enum iw_error results_write(const struct store *store, const struct result *result,
-                            int64_t now_ms) IW_MUST_USE;
+enum iw_error results_write(const struct db *db, const struct result *result, int64_t now_ms) IW_MUST_USE;
 
-enum iw_error results_rename(const struct store *store, int64_t result_id, const char *name) IW_MUST_USE;
+enum iw_error results_rename(const struct db *db, int64_t result_id, const char *name) IW_MUST_USE;
 
 /* The results of an order, by file and copy; the array is the arena's. */
-enum iw_error results_list(const struct store *store, int64_t order_id, struct result **results,
+enum iw_error results_list(const struct db *db, int64_t order_id, struct result **results,
                            unsigned *count) IW_MUST_USE;
 
 /* The same with the ids and names that a client needs. */
-enum iw_error results_list_names(const struct store *store, int64_t order_id, struct order_result **results,
+enum iw_error results_list_names(const struct db *db, int64_t order_id, struct order_result **results,
                                  size_t *count) IW_MUST_USE;
 
 /* All results that an order has or may still get, by file and copy; the array is the arena's. */
-enum iw_error results_slots(const struct store *store, int64_t order_id, struct result_slot **slots,
+enum iw_error results_slots(const struct db *db, int64_t order_id, struct result_slot **slots,
                             unsigned *count) IW_MUST_USE;
 
 /* Deletes the rows of one copy of a file (copy -1: of the order).  The caller deletes the bytes. */
-enum iw_error results_forget(const struct store *store, int64_t order_id, int64_t file_id,
+enum iw_error results_forget(const struct db *db, int64_t order_id, int64_t file_id,
                              int64_t copy) IW_MUST_USE;
 
 /* The bytes of a result.  NOT_FOUND without the row. */
-enum iw_error results_find(const struct store *store, int64_t order_id, int64_t result_id,
+enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id,
                            struct download_row *row) IW_MUST_USE;
 
 /* The archive of an order; row->store_key is NULL when there is none.  NOT_FOUND without the order. */
-enum iw_error results_find_archive(const struct store *store, int64_t order_id,
+enum iw_error results_find_archive(const struct db *db, int64_t order_id,
                                    struct download_row *row) IW_MUST_USE;
 
 /* The same for the thumbnail. */
-enum iw_error results_find_thumbnail(const struct store *store, int64_t order_id,
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id,
                                      struct download_row *row) IW_MUST_USE;
 
 #endif

@@ -79,7 +79,7 @@ static bool index_row(void *user, const struct db_value *values, unsigned column
     "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 /* The server sends the parts of UNION ALL in their order. */
-enum iw_error segments_read(const struct store *store, const struct segments_range *range,
+enum iw_error segments_read(const struct db *db, const struct segments_range *range,
                             const struct search_query *query, const struct segments_reader *reader)
 {
     /* By: there is an id; there are words. */
@@ -103,7 +103,7 @@ enum iw_error segments_read(const struct store *store, const struct segments_ran
         const struct search_bucket *bucket = &query->buckets[i < query->words.count ? i : 0];
         values[count++] = db_bytes(bucket->name, bucket->length);
     }
-    return db_each(store, statements[has_id][has_words], values, count, index_row, (void *)(uintptr_t)reader);
+    return db_each(db, statements[has_id][has_words], values, count, index_row, (void *)(uintptr_t)reader);
 }
 
 /* ---- changes of orders ---- */
@@ -113,12 +113,12 @@ enum iw_error segments_read(const struct store *store, const struct segments_ran
  * newer than the last segment, rarely because it was committed late.  Ids in a segment are aligned.  The
  * position stays valid, because a segment cannot be built while the order is locked.
  */
-static enum iw_error fact_write(const struct store *store, int64_t order_id, uint8_t bits, uint8_t value)
+static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t bits, uint8_t value)
 {
     struct db_rows rows;
     const struct db_value id = db_integer(order_id), wanted[] = {id, id, id, id};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT account_id, first_id, IF(last_id >= ?, LOCATE(UNHEX(LPAD(HEX(?), 16, '0')), ids), 0) FROM "
         "order_segments WHERE account_id = (SELECT account_id FROM orders WHERE id = ?) AND first_id <= ? "
         "ORDER BY first_id DESC LIMIT 1",
@@ -136,34 +136,34 @@ static enum iw_error fact_write(const struct store *store, int64_t order_id, uin
                                       db_integer(value),
                                       *db_at(&rows, 0, 0),
                                       *db_at(&rows, 0, 1)};
-    return db_run(store,
+    return db_run(db,
                   "UPDATE order_segments SET order_count = order_count - ?, due_at = IF(?, LEAST(due_at, "
                   "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), due_at), facts = INSERT(facts, ?, 1, "
                   "CHAR((ASCII(SUBSTRING(facts, ?, 1)) & ~?) | ?)) WHERE account_id = ? AND first_id = ?",
                   values, 8, NULL);
 }
 
-enum iw_error segments_status_write(const struct store *store, int64_t order_id, enum order_status status)
+enum iw_error segments_status_write(const struct db *db, int64_t order_id, enum order_status status)
 {
-    return fact_write(store, order_id, fact_status_bits, (uint8_t)status);
+    return fact_write(db, order_id, fact_status_bits, (uint8_t)status);
 }
 
-enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
+enum iw_error segments_order_forget(const struct db *db, int64_t order_id)
 {
-    return fact_write(store, order_id, search_gone, search_gone);
+    return fact_write(db, order_id, search_gone, search_gone);
 }
 
 /* ---- building ---- */
 
-enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
-                             int64_t *after_id, struct query_ids *account_ids)
+enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned new_min, int64_t *after_id,
+                             struct query_ids *account_ids)
 {
     enum { accounts = 100 };
     struct db_rows rows;
     const struct db_value values[] = {db_integer(horizon_id), db_integer(new_min - 1), db_integer(*after_id),
                                       db_integer(accounts)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT a.id, COALESCE((SELECT o.id FROM orders o WHERE o.account_id = a.id AND o.id <= ? ORDER BY "
         "o.id DESC LIMIT 1 OFFSET ?), 0) > COALESCE((SELECT s.last_id FROM order_segments s WHERE "
         "s.account_id = a.id ORDER BY s.first_id DESC LIMIT 1), 0) FROM accounts a WHERE a.id > ? ORDER BY "
@@ -172,7 +172,7 @@ enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsi
     if (error != IW_OK)
         return error;
     account_ids->count = 0;
-    account_ids->items = arena_array(store->context->arena, rows.count + 1, sizeof *account_ids->items);
+    account_ids->items = arena_array(db->context->arena, rows.count + 1, sizeof *account_ids->items);
     for (size_t i = 0; i < rows.count; i++)
         if (db_integer_of(db_at(&rows, i, 1)) != 0)
             account_ids->items[account_ids->count++] = db_integer_of(db_at(&rows, i, 0));
@@ -180,14 +180,14 @@ enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsi
     return IW_OK;
 }
 
-enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
-                               int64_t horizon_id, int64_t least, bool *has_new)
+enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t after_id, int64_t horizon_id,
+                               int64_t least, bool *has_new)
 {
     int64_t found = 0;
     const struct db_value values[] = {db_integer(account_id), db_integer(after_id), db_integer(horizon_id),
                                       db_integer(least - 1)};
     enum iw_error error = query_number(
-        store,
+        db,
         "SELECT 1 FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id > ? AND id <= ? "
         "ORDER BY id LIMIT 1 OFFSET ?",
         values, 4, &found);
@@ -195,10 +195,10 @@ enum iw_error segments_has_new(const struct store *store, int64_t account_id, in
     return error;
 }
 
-enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id)
+enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT account_id, first_id FROM order_segments WHERE due_at <= "
                                  "UTC_TIMESTAMP(3) ORDER BY due_at LIMIT 1",
                                  NULL, 0, &rows);
@@ -211,12 +211,12 @@ enum iw_error segments_due(const struct store *store, int64_t *account_id, int64
     return IW_OK;
 }
 
-enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
+enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t first_id,
                             struct segment *segment)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id)};
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT first_id, last_id, order_count, is_open FROM order_segments WHERE "
                                  "account_id = ? AND first_id <= ? ORDER BY first_id DESC LIMIT 1 FOR UPDATE "
                                  "SKIP LOCKED",
@@ -267,7 +267,7 @@ static bool name_row(void *user, const struct db_value *values, unsigned columns
     return true;
 }
 
-enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
+enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build)
 {
     bool is_growing = up_to_id > segment->last_id;
@@ -276,7 +276,7 @@ enum iw_error segments_gather(const struct store *store, int64_t account_id, str
     struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id), db_integer(up_to_id),
                                 db_integer(is_growing ? orders_max : late_max)};
     enum iw_error error = db_each(
-        store,
+        db,
         "SELECT id, type, channel, status, name, file_count + include_original FROM orders FORCE INDEX "
         "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE "
         "SKIP LOCKED",
@@ -292,7 +292,7 @@ enum iw_error segments_gather(const struct store *store, int64_t account_id, str
         segment->is_open = !gathering.is_cut && segment->order_count < orders_max;
     }
     values[2] = db_integer(segment->last_id);
-    error = query_number(store,
+    error = query_number(db,
                          "SELECT COUNT(*) FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id "
                          ">= ? AND id <= ?",
                          values, 3, &count);
@@ -301,13 +301,13 @@ enum iw_error segments_gather(const struct store *store, int64_t account_id, str
     if (error != IW_OK)
         return error;
     return db_each(
-        store,
+        db,
         "SELECT f.order_id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
         "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
         values, 3, name_row, &gathering);
 }
 
-enum iw_error segments_write(const struct store *store, int64_t account_id, const struct segment *segment,
+enum iw_error segments_write(const struct db *db, int64_t account_id, const struct segment *segment,
                              struct search_build *build, unsigned due_s)
 {
     struct search_row *rows;
@@ -321,10 +321,10 @@ enum iw_error segments_write(const struct store *store, int64_t account_id, cons
                                       db_bytes(build->ids.data, build->ids.length)};
     /* The foreign key deletes the rows of words. */
     enum iw_error error =
-        db_run(store, "DELETE FROM order_segments WHERE account_id = ? AND first_id = ?", values, 2, NULL);
+        db_run(db, "DELETE FROM order_segments WHERE account_id = ? AND first_id = ?", values, 2, NULL);
     if (error != IW_OK || segment->order_count == 0)
         return error;
-    error = db_run(store,
+    error = db_run(db,
                    "INSERT INTO order_segments (account_id, first_id, last_id, order_count, is_open, due_at, "
                    "facts, ids) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? SECOND, ?, ?)",
                    values, 8, NULL);
@@ -332,9 +332,9 @@ enum iw_error segments_write(const struct store *store, int64_t account_id, cons
     for (unsigned i = 0; error == IW_OK && i < count; i++) {
         const struct db_value row[] = {values[0], db_bytes(rows[i].bucket.name, rows[i].bucket.length),
                                        values[1], db_bytes(rows[i].data, rows[i].length)};
-        error = db_run(store,
-                       "INSERT INTO order_words (account_id, bucket, first_id, postings) VALUES (?, ?, ?, ?)",
-                       row, 4, NULL);
+        error =
+            db_run(db, "INSERT INTO order_words (account_id, bucket, first_id, postings) VALUES (?, ?, ?, ?)",
+                   row, 4, NULL);
     }
     return error;
 }

@@ -46,18 +46,18 @@ struct segments_reader {
 };
 
 /* Segments, oldest first, then their rows of the query's words: one statement, one snapshot. */
-enum iw_error segments_read(const struct store *store, const struct segments_range *range,
+enum iw_error segments_read(const struct db *db, const struct segments_range *range,
                             const struct search_query *query,
                             const struct segments_reader *reader) IW_MUST_USE;
 
 /* ---- changes of orders, in the transaction that changes the order's row ---- */
 
 /* Writes the status of an order, if a segment has the order. */
-enum iw_error segments_status_write(const struct store *store, int64_t order_id,
+enum iw_error segments_status_write(const struct db *db, int64_t order_id,
                                     enum order_status status) IW_MUST_USE;
 
 /* Records that an order is about to be deleted; the order's words are deleted within minutes. */
-enum iw_error segments_order_forget(const struct store *store, int64_t order_id) IW_MUST_USE;
+enum iw_error segments_order_forget(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* ---- building; in the worker ---- */
 
@@ -65,21 +65,21 @@ enum iw_error segments_order_forget(const struct store *store, int64_t order_id)
  * Of the next 100 accounts after *after_id, those that have at least new_min orders of ids up to horizon_id
  * after their last segment.  Advances *after_id; 0 at the end.
  */
-enum iw_error segments_grown(const struct store *store, int64_t horizon_id, unsigned new_min,
-                             int64_t *after_id, struct query_ids *account_ids) IW_MUST_USE;
+enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned new_min, int64_t *after_id,
+                             struct query_ids *account_ids) IW_MUST_USE;
 
 /* True when an account has least or more orders of ids after after_id and up to horizon_id. */
-enum iw_error segments_has_new(const struct store *store, int64_t account_id, int64_t after_id,
-                               int64_t horizon_id, int64_t least, bool *has_new) IW_MUST_USE;
+enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t after_id, int64_t horizon_id,
+                               int64_t least, bool *has_new) IW_MUST_USE;
 
 /* A segment that is due.  NOT_FOUND: none. */
-enum iw_error segments_due(const struct store *store, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
+enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
 
 /*
  * In a transaction: locks the newest segment that begins at first_id or before.  NOT_FOUND: there is none.
  * Skips segments that another transaction has locked.
  */
-enum iw_error segments_lock(const struct store *store, int64_t account_id, int64_t first_id,
+enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t first_id,
                             struct segment *segment) IW_MUST_USE;
 
 /*
@@ -87,11 +87,11 @@ enum iw_error segments_lock(const struct store *store, int64_t account_id, int64
  * below up_to_id grows: last_id and is_open are set, too.  NOT_FOUND: there are no new orders, or another
  * transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on time.
  */
-enum iw_error segments_gather(const struct store *store, int64_t account_id, struct segment *segment,
+enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build) IW_MUST_USE;
 
 /* Replaces a segment and its rows, due again after due_s; deletes one without orders. */
-enum iw_error segments_write(const struct store *store, int64_t account_id, const struct segment *segment,
+enum iw_error segments_write(const struct db *db, int64_t account_id, const struct segment *segment,
                              struct search_build *build, unsigned due_s) IW_MUST_USE;
 
 #endif

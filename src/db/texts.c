@@ -7,7 +7,7 @@
 enum { tries_max = 4, batch = 16 };
 
 /* Finds the ids of up to batch texts.  Unused question marks repeat the last text. */
-static enum iw_error batch_find(const struct store *store, int64_t account_id, struct text_entry *texts,
+static enum iw_error batch_find(const struct db *db, int64_t account_id, struct text_entry *texts,
                                 size_t count)
 {
     struct db_rows rows;
@@ -15,7 +15,7 @@ static enum iw_error batch_find(const struct store *store, int64_t account_id, s
     for (size_t i = 0; i < batch; i++)
         values[1 + i] = db_bytes(texts[i < count ? i : count - 1].digest, sha256_bytes);
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT id, text_digest FROM watermark_texts WHERE account_id = ? AND text_digest IN (?, ?, ?, "
         "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values, 1 + batch, &rows);
@@ -30,7 +30,7 @@ static enum iw_error batch_find(const struct store *store, int64_t account_id, s
  * Inserts a text, or finds the one that another transaction inserted meanwhile.  A duplicate is locked shared
  * only: orders that refer to the text lock it in the order of their files.
  */
-static enum iw_error text_insert(const struct store *store, int64_t account_id, struct text_entry *text,
+static enum iw_error text_insert(const struct db *db, int64_t account_id, struct text_entry *text,
                                  int64_t now_ms, int64_t *new_count)
 {
     struct db_rows rows;
@@ -38,12 +38,11 @@ static enum iw_error text_insert(const struct store *store, int64_t account_id, 
         const struct db_value values[] = {db_integer(account_id), db_bytes(text->text, text->length),
                                           db_bytes(text->digest, sha256_bytes), db_time(now_ms)};
         enum iw_error error = db_run(
-            store,
-            "INSERT INTO watermark_texts (account_id, text, text_digest, created_at) VALUES (?, ?, ?, ?)",
+            db, "INSERT INTO watermark_texts (account_id, text, text_digest, created_at) VALUES (?, ?, ?, ?)",
             values, 4, &rows);
         /* TWIN_EXISTS: another request inserted the same text. */
         if (error == IW_TWIN_EXISTS)
-            error = batch_find(store, account_id, text, 1);
+            error = batch_find(db, account_id, text, 1);
         else if (error == IW_OK) {
             text->id = rows.inserted_id;
             (*new_count)++;
@@ -51,29 +50,29 @@ static enum iw_error text_insert(const struct store *store, int64_t account_id, 
         if (error != IW_OK)
             return error;
     }
-    return text->id != 0 ? IW_OK : context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return text->id != 0 ? IW_OK : context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-enum iw_error texts_register(const struct store *store, int64_t account_id, struct text_entry *texts,
-                             size_t count, int64_t now_ms, int64_t *new_count)
+enum iw_error texts_register(const struct db *db, int64_t account_id, struct text_entry *texts, size_t count,
+                             int64_t now_ms, int64_t *new_count)
 {
     enum iw_error error = IW_OK;
     *new_count = 0;
     for (size_t i = 0; error == IW_OK && i < count; i += batch)
-        error = batch_find(store, account_id, texts + i, count - i < batch ? count - i : batch);
+        error = batch_find(db, account_id, texts + i, count - i < batch ? count - i : batch);
     for (size_t i = 0; error == IW_OK && i < count; i++)
         if (texts[i].id == 0)
-            error = text_insert(store, account_id, &texts[i], now_ms, new_count);
+            error = text_insert(db, account_id, &texts[i], now_ms, new_count);
     return error;
 }
 
-enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,
+enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t number, const char **text,
                          size_t *length)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number), db_integer(account_id)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id WHERE w.number = ? "
         "AND w.account_id = ?",
         parameters, 2, &rows);
@@ -86,12 +85,12 @@ enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t
     return IW_OK;
 }
 
-enum iw_error texts_owner(const struct store *store, uint64_t number, struct text_owner *owner)
+enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number)};
     enum iw_error error = db_run(
-        store,
+        db,
         "SELECT a.id, a.name, t.text, t.created_at, w.order_id, w.file_position FROM order_watermarks w "
         "JOIN watermark_texts t ON t.id = w.text_id JOIN accounts a ON a.id = w.account_id WHERE "
         "w.number = ?",
@@ -109,13 +108,13 @@ enum iw_error texts_owner(const struct store *store, uint64_t number, struct tex
     return IW_OK;
 }
 
-enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
+enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id), db_integer(file_position), db_integer(copy)};
     enum iw_error error = db_run(
-        store, "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
+        db, "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
         parameters, 3, &rows);
     if (error != IW_OK)
         return error;
@@ -125,13 +124,12 @@ enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t 
     return IW_OK;
 }
 
-enum iw_error texts_list(const struct store *store, int64_t order_id, struct order_text **texts,
-                         size_t *count)
+enum iw_error texts_list(const struct db *db, int64_t order_id, struct order_text **texts, size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT t.id, f.id, t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id "
                "JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = w.file_position "
                "WHERE w.order_id = ? ORDER BY w.file_position, w.copy",
@@ -139,7 +137,7 @@ enum iw_error texts_list(const struct store *store, int64_t order_id, struct ord
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *texts = arena_array(store->context->arena, rows.count + 1, sizeof **texts);
+    *texts = arena_array(db->context->arena, rows.count + 1, sizeof **texts);
     for (size_t i = 0; i < rows.count; i++)
         (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
                                           .file_id = db_integer_of(db_at(&rows, i, 1)),
@@ -148,36 +146,35 @@ enum iw_error texts_list(const struct store *store, int64_t order_id, struct ord
     return IW_OK;
 }
 
-enum iw_error texts_candidates(const struct store *store, int64_t account_id, unsigned most,
-                               uint64_t **numbers, size_t *count)
+enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned most, uint64_t **numbers,
+                               size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(account_id), db_integer(most)};
-    enum iw_error error = db_run(
-        store, "SELECT number FROM order_watermarks WHERE account_id = ? ORDER BY order_id DESC LIMIT ?",
-        parameters, 2, &rows);
+    enum iw_error error =
+        db_run(db, "SELECT number FROM order_watermarks WHERE account_id = ? ORDER BY order_id DESC LIMIT ?",
+               parameters, 2, &rows);
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *numbers = arena_array(store->context->arena, rows.count + 1, sizeof **numbers);
+    *numbers = arena_array(db->context->arena, rows.count + 1, sizeof **numbers);
     for (size_t i = 0; i < rows.count; i++)
         (*numbers)[i] = (uint64_t)db_integer_of(db_at(&rows, i, 0));
     return IW_OK;
 }
 
-enum iw_error texts_reading_write(const struct store *store, int64_t order_id, uint64_t number)
+enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number)
 {
     const struct db_value parameters[] = {db_integer(order_id), db_unsigned(number)};
-    return db_run(store, "INSERT IGNORE INTO readings (order_id, number) VALUES (?, ?)", parameters, 2, NULL);
+    return db_run(db, "INSERT IGNORE INTO readings (order_id, number) VALUES (?, ?)", parameters, 2, NULL);
 }
 
-enum iw_error texts_places(const struct store *store, int64_t order_id, struct text_place **places,
-                           size_t *count)
+enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places, size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error =
-        db_run(store,
+        db_run(db,
                "SELECT t.text, o.id, o.name, f.name, o.created_at FROM readings r JOIN order_watermarks w ON "
                "w.number = r.number JOIN watermark_texts t ON t.id = w.text_id JOIN orders o ON o.id = "
                "w.order_id JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = "
@@ -186,7 +183,7 @@ enum iw_error texts_places(const struct store *store, int64_t order_id, struct t
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *places = arena_array(store->context->arena, rows.count + 1, sizeof **places);
+    *places = arena_array(db->context->arena, rows.count + 1, sizeof **places);
     for (size_t i = 0; i < rows.count; i++)
         (*places)[i] = (struct text_place){.text = db_text_of(db_at(&rows, i, 0)),
                                            .order_id = db_integer_of(db_at(&rows, i, 1)),

@@ -27,11 +27,11 @@ struct text_entry {
  * Finds the ids of an account's texts, or inserts them.  Keeps them byte for byte.  In a
  * transaction: sort them by digest, each once.  *new_count gets the number of inserted ones.
  */
-enum iw_error texts_register(const struct store *store, int64_t account_id, struct text_entry *texts,
-                             size_t count, int64_t now_ms, int64_t *new_count) IW_MUST_USE;
+enum iw_error texts_register(const struct db *db, int64_t account_id, struct text_entry *texts, size_t count,
+                             int64_t now_ms, int64_t *new_count) IW_MUST_USE;
 
 /* The text of a number; NOT_FOUND when the account has none.  The arena's. */
-enum iw_error texts_find(const struct store *store, int64_t account_id, uint64_t number, const char **text,
+enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t number, const char **text,
                          size_t *length) IW_MUST_USE;
 
 /* A text and its account; the strings are the arena's. */
@@ -45,18 +45,18 @@ struct text_owner {
 };
 
 /* The copy of a number, of any account; NOT_FOUND. */
-enum iw_error texts_owner(const struct store *store, uint64_t number, struct text_owner *owner) IW_MUST_USE;
+enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner) IW_MUST_USE;
 
 /* The number in a copy of a file; NOT_FOUND. */
-enum iw_error texts_number(const struct store *store, int64_t order_id, int64_t file_position, int64_t copy,
+enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number) IW_MUST_USE;
 
 /* The newest numbers of an account, at most so many; the array is the arena's. */
-enum iw_error texts_candidates(const struct store *store, int64_t account_id, unsigned most,
-                               uint64_t **numbers, size_t *count) IW_MUST_USE;
+enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned most, uint64_t **numbers,
+                               size_t *count) IW_MUST_USE;
 
 /* An extraction found a number. */
-enum iw_error texts_reading_write(const struct store *store, int64_t order_id, uint64_t number) IW_MUST_USE;
+enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number) IW_MUST_USE;
 
 /* A copy that an extraction found, and the order that made it. */
 struct text_place {
@@ -68,11 +68,11 @@ struct text_place {
 };
 
 /* The copies that an extraction found, if their orders still exist; the array is the arena's. */
-enum iw_error texts_places(const struct store *store, int64_t order_id, struct text_place **places,
+enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places,
                            size_t *count) IW_MUST_USE;
 
 /* The texts of an embed order, file by file; the array is the arena's. */
-enum iw_error texts_list(const struct store *store, int64_t order_id, struct order_text **texts,
+enum iw_error texts_list(const struct db *db, int64_t order_id, struct order_text **texts,
                          size_t *count) IW_MUST_USE;
 
 #endif

@@ -20,29 +20,27 @@ struct tokens_row {
 };
 
 /* Replaces the user's tokens of this purpose. */
-enum iw_error tokens_insert(const struct store *store, const struct tokens_row *row) IW_MUST_USE;
+enum iw_error tokens_insert(const struct db *db, const struct tokens_row *row) IW_MUST_USE;
 
 /* The user of a token that has a use left.  NOT_FOUND. */
-enum iw_error tokens_find(const struct store *store, enum token_purpose purpose, const uint8_t digest[32],
+enum iw_error tokens_find(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
 /* Takes one use of a token and finds its user.  NOT_FOUND, without an error in the context: it has none left.
  */
-enum iw_error tokens_take(const struct store *store, enum token_purpose purpose, const uint8_t digest[32],
+enum iw_error tokens_take(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
 /* Deletes the user's tokens of a purpose. */
-enum iw_error tokens_delete(const struct store *store, int64_t user_id,
-                            enum token_purpose purpose) IW_MUST_USE;
+enum iw_error tokens_delete(const struct db *db, int64_t user_id, enum token_purpose purpose) IW_MUST_USE;
 
-enum iw_error tokens_forget(const struct store *store, int64_t now_ms, int64_t *count) IW_MUST_USE;
+enum iw_error tokens_forget(const struct db *db, int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 /* Replaces the user's recovery codes by count digests of 32 bytes; 0: deletes them. */
-enum iw_error tokens_codes_set(const struct store *store, int64_t user_id, const uint8_t (*digests)[32],
+enum iw_error tokens_codes_set(const struct db *db, int64_t user_id, const uint8_t (*digests)[32],
                                unsigned count) IW_MUST_USE;
 
 /* Takes a recovery code.  NOT_FOUND, without an error in the context. */
-enum iw_error tokens_code_take(const struct store *store, int64_t user_id,
-                               const uint8_t digest[32]) IW_MUST_USE;
+enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32]) IW_MUST_USE;
 
 #endif

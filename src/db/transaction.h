@@ -26,13 +26,13 @@
 #include "db/db.h"
 
 struct transaction {
-    const struct store *store;
+    const struct db *db;
     unsigned calls; /* of transaction_goes_on */
     bool is_joined;
 };
 
 /* Runs no statement.  Borrows store. */
-struct transaction transaction_begin(const struct store *store);
+struct transaction transaction_begin(const struct db *db);
 
 /* True when the body should run, with error set to IW_OK; false when error is the result. */
 bool transaction_goes_on(struct transaction *transaction, enum iw_error *error);

@@ -10,24 +10,23 @@
 #include "model/user.h"
 
 /* A user with its account.  NOT_FOUND. */
-enum iw_error users_find(const struct store *store, int64_t id, struct user *user) IW_MUST_USE;
-enum iw_error users_find_by_email(const struct store *store, const char *email,
-                                  struct user *user) IW_MUST_USE;
+enum iw_error users_find(const struct db *db, int64_t id, struct user *user) IW_MUST_USE;
+enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user) IW_MUST_USE;
 
 /* The same as users_find; locks the row until the transaction ends. */
-enum iw_error users_lock(const struct store *store, int64_t id, struct user *user) IW_MUST_USE;
+enum iw_error users_lock(const struct db *db, int64_t id, struct user *user) IW_MUST_USE;
 
 /* Inserts account.id, role, email, name, language, password_hash, email_verified_ms; TWIN_EXISTS: the address
  * has a user. */
-enum iw_error users_insert(const struct store *store, const struct user *user, int64_t now_ms,
+enum iw_error users_insert(const struct db *db, const struct user *user, int64_t now_ms,
                            int64_t *id) IW_MUST_USE;
 
 /* The users of an account, owners first; the array is the arena's. */
-enum iw_error users_of_account(const struct store *store, int64_t account_id, struct user **users,
+enum iw_error users_of_account(const struct db *db, int64_t account_id, struct user **users,
                                size_t *count) IW_MUST_USE;
 
 /* The owners of an account that are not disabled: only id, email and language.  The array is the arena's. */
-enum iw_error users_owners(const struct store *store, int64_t account_id, struct user **users,
+enum iw_error users_owners(const struct db *db, int64_t account_id, struct user **users,
                            size_t *count) IW_MUST_USE;
 
 /* The users whose address, name or account's name contains keyword (NULL: all), newest first. */
@@ -36,37 +35,34 @@ struct users_page {
     int64_t limit;
     int64_t offset;
 };
-enum iw_error users_page(const struct store *store, const struct users_page *page, struct user **users,
+enum iw_error users_page(const struct db *db, const struct users_page *page, struct user **users,
                          size_t *count, int64_t *total) IW_MUST_USE;
 
 /* Some users of sign-ups before a time whose link of verification was not opened. */
-enum iw_error users_unverified(const struct store *store, int64_t before_ms,
-                               struct query_ids *ids) IW_MUST_USE;
+enum iw_error users_unverified(const struct db *db, int64_t before_ms, struct query_ids *ids) IW_MUST_USE;
 
 /* Locks the owners of an account and counts those that are not disabled. */
-enum iw_error users_owners_lock(const struct store *store, int64_t account_id, int64_t *count) IW_MUST_USE;
+enum iw_error users_owners_lock(const struct db *db, int64_t account_id, int64_t *count) IW_MUST_USE;
 
-enum iw_error users_profile_set(const struct store *store, int64_t id, const char *name,
+enum iw_error users_profile_set(const struct db *db, int64_t id, const char *name,
                                 enum user_language language) IW_MUST_USE;
-enum iw_error users_role_set(const struct store *store, int64_t id, enum user_role role) IW_MUST_USE;
-enum iw_error users_flags_set(const struct store *store, int64_t id, bool is_admin,
-                              bool is_disabled) IW_MUST_USE;
-enum iw_error users_password_set(const struct store *store, int64_t id, const char *hash) IW_MUST_USE;
+enum iw_error users_role_set(const struct db *db, int64_t id, enum user_role role) IW_MUST_USE;
+enum iw_error users_flags_set(const struct db *db, int64_t id, bool is_admin, bool is_disabled) IW_MUST_USE;
+enum iw_error users_password_set(const struct db *db, int64_t id, const char *hash) IW_MUST_USE;
 
 /* Replaces a hash by another one of the same password; NOT_FOUND when the user has another hash by now. */
-enum iw_error users_password_renew(const struct store *store, int64_t id, const char *before,
+enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before,
                                    const char *hash) IW_MUST_USE;
-enum iw_error users_email_verified(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
-enum iw_error users_signed_in(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error users_email_verified(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error users_signed_in(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
 /* Writes a new secret of the second factor, which is not enabled yet; NULL removes it. */
-enum iw_error users_totp_set(const struct store *store, int64_t id, const uint8_t *sealed,
-                             size_t size) IW_MUST_USE;
-enum iw_error users_totp_enable(const struct store *store, int64_t id, int64_t now_ms) IW_MUST_USE;
+enum iw_error users_totp_set(const struct db *db, int64_t id, const uint8_t *sealed, size_t size) IW_MUST_USE;
+enum iw_error users_totp_enable(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
 /* Accepts the code of a step, once.  NOT_FOUND: a code of this step or a later one was accepted. */
-enum iw_error users_totp_step(const struct store *store, int64_t id, int64_t step) IW_MUST_USE;
+enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step) IW_MUST_USE;
 
-enum iw_error users_delete(const struct store *store, int64_t id) IW_MUST_USE;
+enum iw_error users_delete(const struct db *db, int64_t id) IW_MUST_USE;
 
 #endif

@@ -9,7 +9,7 @@ static struct db_value reason_value(const char *reason)
     return reason == NULL ? db_null() : db_bytes(reason, strnlen(reason, reason_bytes_max));
 }
 
-enum iw_error workers_note(const struct store *store, const struct worker_row *row)
+enum iw_error workers_note(const struct db *db, const struct worker_row *row)
 {
     const struct db_value values[] = {db_text(row->owner),
                                       db_text(row->host),
@@ -24,7 +24,7 @@ enum iw_error workers_note(const struct store *store, const struct worker_row *r
                                       db_time(row->store_failed_ms),
                                       reason_value(row->store_reason)};
     return db_run(
-        store,
+        db,
         "INSERT INTO workers (owner, host, pid, version, places, busy, metrics, image_ready, "
         "image_failing_at, image_reason, store_failed_at, store_reason, started_at, seen_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)) "
@@ -36,30 +36,29 @@ enum iw_error workers_note(const struct store *store, const struct worker_row *r
         values, sizeof values / sizeof values[0], NULL);
 }
 
-enum iw_error workers_mail_note(const struct store *store, const char *owner, const char *reason)
+enum iw_error workers_mail_note(const struct db *db, const char *owner, const char *reason)
 {
     const struct db_value values[] = {reason_value(reason), db_text(owner)};
     return reason == NULL
-               ? db_run(store, "UPDATE workers SET mail_sent_at = UTC_TIMESTAMP(3) WHERE owner = ?",
-                        values + 1, 1, NULL)
+               ? db_run(db, "UPDATE workers SET mail_sent_at = UTC_TIMESTAMP(3) WHERE owner = ?", values + 1,
+                        1, NULL)
                : db_run(
-                     store,
+                     db,
                      "UPDATE workers SET mail_failed_at = UTC_TIMESTAMP(3), mail_reason = ? WHERE owner = ?",
                      values, 2, NULL);
 }
 
-enum iw_error workers_forget(const struct store *store, const char *owner)
+enum iw_error workers_forget(const struct db *db, const char *owner)
 {
     const struct db_value values[] = {db_text(owner)};
-    return db_run(store,
-                  "DELETE FROM workers WHERE owner = ? OR seen_at < UTC_TIMESTAMP(3) - INTERVAL 1 HOUR",
+    return db_run(db, "DELETE FROM workers WHERE owner = ? OR seen_at < UTC_TIMESTAMP(3) - INTERVAL 1 HOUR",
                   values, 1, NULL);
 }
 
-enum iw_error workers_list(const struct store *store, struct worker_row **list, unsigned *count)
+enum iw_error workers_list(const struct db *db, struct worker_row **list, unsigned *count)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(store,
+    enum iw_error error = db_run(db,
                                  "SELECT owner, host, pid, version, places, busy, metrics, started_at, "
                                  "GREATEST(0, TIMESTAMPDIFF(SECOND, "
                                  "seen_at, UTC_TIMESTAMP(3))), image_ready, image_failing_at, "
@@ -68,7 +67,7 @@ enum iw_error workers_list(const struct store *store, struct worker_row **list, 
                                  NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    *list = arena_array(store->context->arena, rows.count + 1, sizeof **list);
+    *list = arena_array(db->context->arena, rows.count + 1, sizeof **list);
     *count = (unsigned)rows.count;
     for (size_t row = 0; row < rows.count; row++)
         (*list)[row] = (struct worker_row){.owner = db_text_of(db_at(&rows, row, 0)),
@@ -91,25 +90,25 @@ enum iw_error workers_list(const struct store *store, struct worker_row **list, 
     return IW_OK;
 }
 
-enum iw_error workers_paused(const struct store *store, bool *is_paused)
+enum iw_error workers_paused(const struct db *db, bool *is_paused)
 {
     struct db_rows rows;
     enum iw_error error =
-        db_run(store, "SELECT COUNT(*) FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
+        db_run(db, "SELECT COUNT(*) FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
     if (error == IW_OK)
         *is_paused = db_integer_of(db_at(&rows, 0, 0)) > 0;
     return error;
 }
 
-enum iw_error workers_pause(const struct store *store, bool is_paused, bool *is_changed)
+enum iw_error workers_pause(const struct db *db, bool is_paused, bool *is_changed)
 {
     struct db_rows rows;
     enum iw_error error =
         is_paused
-            ? db_run(store,
+            ? db_run(db,
                      "INSERT IGNORE INTO switches (name, set_at) VALUES ('queuePaused', UTC_TIMESTAMP(3))",
                      NULL, 0, &rows)
-            : db_run(store, "DELETE FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
+            : db_run(db, "DELETE FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
     if (error == IW_OK)
         *is_changed = rows.affected > 0;
     return error;

@@ -36,19 +36,19 @@ struct worker_row {
 };
 
 /* Inserts or updates the row of a worker, without its mails. */
-enum iw_error workers_note(const struct store *store, const struct worker_row *row) IW_MUST_USE;
+enum iw_error workers_note(const struct db *db, const struct worker_row *row) IW_MUST_USE;
 
 /* Notes in the row of a worker that a mail was sent, or with a reason that one failed. */
-enum iw_error workers_mail_note(const struct store *store, const char *owner, const char *reason) IW_MUST_USE;
+enum iw_error workers_mail_note(const struct db *db, const char *owner, const char *reason) IW_MUST_USE;
 
 /* Deletes the row of a worker that ends, and rows without a heartbeat for an hour. */
-enum iw_error workers_forget(const struct store *store, const char *owner) IW_MUST_USE;
+enum iw_error workers_forget(const struct db *db, const char *owner) IW_MUST_USE;
 
 /* All workers by host and pid; the array is the arena's. */
-enum iw_error workers_list(const struct store *store, struct worker_row **rows, unsigned *count) IW_MUST_USE;
+enum iw_error workers_list(const struct db *db, struct worker_row **rows, unsigned *count) IW_MUST_USE;
 
 /* While the queue is paused, workers lease no jobs.  is_changed: the switch had the other state before. */
-enum iw_error workers_paused(const struct store *store, bool *is_paused) IW_MUST_USE;
-enum iw_error workers_pause(const struct store *store, bool is_paused, bool *is_changed) IW_MUST_USE;
+enum iw_error workers_paused(const struct db *db, bool *is_paused) IW_MUST_USE;
+enum iw_error workers_pause(const struct db *db, bool is_paused, bool *is_changed) IW_MUST_USE;
 
 #endif

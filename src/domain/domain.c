@@ -52,6 +52,6 @@ enum iw_error domain_database_check(const struct domain *domain)
 {
     if (domain->config->store_free_min_bytes == 0)
         return IW_OK;
-    return folder_check(domain, db_folder(&domain->store), "database_full",
+    return folder_check(domain, db_folder(&domain->db), "database_full",
                         "The service has no space left to record orders; try again later.");
 }

@@ -21,7 +21,7 @@ struct secret_box;
 struct domain {
     struct context *context; /* of the current request, job or command */
     const struct config *config;
-    struct store store; /* has the same context */
+    struct db db; /* has the same context */
     struct redis *redis;
     struct storage *storage;             /* of a local store NULL until first used; the process closes it */
     struct presign *presign;             /* NULL in programs that sign no URLs */
@@ -31,7 +31,7 @@ struct domain {
 /* Sets the context that errors go to. */
 static inline void domain_context_set(struct domain *domain, struct context *context)
 {
-    domain->context = domain->store.context = context;
+    domain->context = domain->db.context = context;
 }
 
 /*

@@ -29,7 +29,7 @@ static bool is_ok(struct domain *domain, enum iw_error error)
 struct health health_check(struct domain *domain)
 {
     struct health health = {0};
-    health.database_cause = cause_of(domain, provision_ping(&domain->store));
+    health.database_cause = cause_of(domain, provision_ping(&domain->db));
     bool has_redis = queue_length(domain->redis, domain->config, domain->context) >= 0;
     health.redis_cause = has_redis ? NULL : arena_text(domain->context->arena, redis_cause(domain->redis));
     context_clear(domain->context);
@@ -94,17 +94,17 @@ int64_t health_oldest_s(const struct health_numbers *numbers, enum census_source
 
 bool health_numbers(struct domain *domain, struct health_numbers *numbers)
 {
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     bool is_paused;
     *numbers = (struct health_numbers){.paused = -1, .cluster_size = -1};
-    if (!is_ok(domain, census_read(store, &numbers->rows)))
+    if (!is_ok(domain, census_read(db, &numbers->rows)))
         return false;
-    if (is_ok(domain, workers_paused(store, &is_paused)))
+    if (is_ok(domain, workers_paused(db, &is_paused)))
         numbers->paused = is_paused;
     struct db_server server;
-    if (is_ok(domain, db_server_read(store, &server)))
+    if (is_ok(domain, db_server_read(db, &server)))
         numbers->cluster_size = server.cluster_size;
-    if (!is_ok(domain, workers_list(store, &numbers->workers, &numbers->worker_count)))
+    if (!is_ok(domain, workers_list(db, &numbers->workers, &numbers->worker_count)))
         numbers->workers = NULL;
     return true;
 }

@@ -99,11 +99,11 @@ static bool ids_share(const char *ids, size_t count, const char *others)
     return false;
 }
 
-enum iw_error keyring_compare(const struct store *store, const struct keyring *keyring,
+enum iw_error keyring_compare(const struct db *db, const struct keyring *keyring,
                               enum keyring_purpose purpose, enum keyring_fit *fit, const char **known)
 {
     const char *ids = keyring->ids[purpose];
-    enum iw_error error = key_ids_read(store, purposes[purpose].name, known);
+    enum iw_error error = key_ids_read(db, purposes[purpose].name, known);
     if (error != IW_OK)
         return error;
     *fit = ids[0] == '\0'                     ? KEYRING_ABSENT
@@ -115,42 +115,40 @@ enum iw_error keyring_compare(const struct store *store, const struct keyring *k
 
 /* Records the ids of an unknown key, or of a rotated one.  Reads again: another program may have been first.
  */
-static enum iw_error purpose_check(const struct store *store, const struct config *config,
+static enum iw_error purpose_check(const struct db *db, const struct config *config,
                                    const struct keyring *keyring, enum keyring_purpose purpose)
 {
     const char *known, *ids = keyring->ids[purpose], *name = purposes[purpose].name;
     enum keyring_fit fit;
-    enum iw_error error = keyring_compare(store, keyring, purpose, &fit, &known);
+    enum iw_error error = keyring_compare(db, keyring, purpose, &fit, &known);
     if (error == IW_OK && fit == KEYRING_UNKNOWN) {
-        error = key_ids_record(store, name, ids);
+        error = key_ids_record(db, name, ids);
         if (error == IW_OK)
-            error = keyring_compare(store, keyring, purpose, &fit, &known);
+            error = keyring_compare(db, keyring, purpose, &fit, &known);
     }
     if (error == IW_OK && fit == KEYRING_OTHER)
         return context_fail(
-            store->context, IW_CONFIG_INVALID,
+            db->context, IW_CONFIG_INVALID,
             "%s has another %s key (%s) than this database (%s): %s. Restore the file from the "
             "backup. To use the new key all the same, run imgwardctl secret accept %s.",
             keyring_path(config, purpose), name, ids, known, purposes[purpose].loss, name);
     if (error == IW_OK && fit == KEYRING_FITS && !ids_share(ids, 1, known))
-        error = key_ids_replace(store, name, known, ids);
+        error = key_ids_replace(db, name, known, ids);
     return error;
 }
 
-enum iw_error keyring_check(const struct store *store, const struct config *config,
-                            const struct keyring *keyring)
+enum iw_error keyring_check(const struct db *db, const struct config *config, const struct keyring *keyring)
 {
     enum iw_error error = IW_OK;
     for (unsigned purpose = 0; error == IW_OK && purpose < keyring_purpose_count; purpose++)
         if (keyring->ids[purpose][0] != '\0')
-            error = purpose_check(store, config, keyring, (enum keyring_purpose)purpose);
+            error = purpose_check(db, config, keyring, (enum keyring_purpose)purpose);
     return error;
 }
 
-enum iw_error keyring_accept(const struct store *store, const struct keyring *keyring,
-                             enum keyring_purpose purpose)
+enum iw_error keyring_accept(const struct db *db, const struct keyring *keyring, enum keyring_purpose purpose)
 {
     const char *name = purposes[purpose].name, *ids = keyring->ids[purpose];
-    enum iw_error error = key_ids_record(store, name, ids);
-    return error == IW_OK ? key_ids_replace(store, name, NULL, ids) : error;
+    enum iw_error error = key_ids_record(db, name, ids);
+    return error == IW_OK ? key_ids_replace(db, name, NULL, ids) : error;
 }

@@ -49,7 +49,7 @@ enum iw_error keyring_load(struct context *context, const struct config *config,
                            struct keyring *keyring) IW_MUST_USE;
 
 /* Compares one key with the database; known gets the recorded ids, the arena's.  Changes nothing. */
-enum iw_error keyring_compare(const struct store *store, const struct keyring *keyring,
+enum iw_error keyring_compare(const struct db *db, const struct keyring *keyring,
                               enum keyring_purpose purpose, enum keyring_fit *fit,
                               const char **known) IW_MUST_USE;
 
@@ -57,11 +57,11 @@ enum iw_error keyring_compare(const struct store *store, const struct keyring *k
  * Compares every loaded key and records new ids.  CONFIG_INVALID, with what to do, for a key that
  * does not fit.  Any other error: the database could not say; ask again later.
  */
-enum iw_error keyring_check(const struct store *store, const struct config *config,
+enum iw_error keyring_check(const struct db *db, const struct config *config,
                             const struct keyring *keyring) IW_MUST_USE;
 
 /* Makes the loaded key of a purpose the one of the database. */
-enum iw_error keyring_accept(const struct store *store, const struct keyring *keyring,
+enum iw_error keyring_accept(const struct db *db, const struct keyring *keyring,
                              enum keyring_purpose purpose) IW_MUST_USE;
 
 #endif

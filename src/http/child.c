@@ -79,10 +79,10 @@ static enum iw_error child_open(struct child *child, struct context *context)
         return error;
     child->domain.config = config;
     child->domain.secret_box = &child->secret_box;
-    child->domain.store.db = db_new(config, database_password);
+    child->domain.db.connection = db_new(config, database_password);
     if (child->share != NULL)
-        db_share(child->domain.store.db, child->share->hosts, child->share->metrics);
-    db_statement_limit_s(child->domain.store.db, (unsigned)config->database_statement_max_s);
+        db_share(child->domain.db.connection, child->share->hosts, child->share->metrics);
+    db_statement_limit_s(child->domain.db.connection, (unsigned)config->database_statement_max_s);
     child->domain.redis = redis_new(config, redis_password);
     /* The URLs of an object store need its keys. A local store is opened by the first file. */
     return strcmp(config->store_driver, "local") == 0 ? IW_OK
@@ -93,7 +93,7 @@ static void child_close(struct child *child)
 {
     fastcgi_free(child->fastcgi);
     request_log_free(child->log);
-    db_free(child->domain.store.db);
+    db_free(child->domain.db.connection);
     redis_free(child->domain.redis);
     presign_free(child->domain.presign);
     storage_close(child->domain.storage);
@@ -112,8 +112,8 @@ enum iw_error child_check(struct context *context, const struct config *config)
 /* Any error but CONFIG_INVALID means that the database could not say. */
 static enum iw_error keyring_ask(struct child *child, struct context *context)
 {
-    const struct store store = {context, child->domain.store.db};
-    enum iw_error error = keyring_check(&store, child->config, &child->keyring);
+    const struct db db = {context, child->domain.db.connection};
+    enum iw_error error = keyring_check(&db, child->config, &child->keyring);
     child->is_keyring_checked = error == IW_OK;
     if (error == IW_CONFIG_INVALID)
         return error;

@@ -1,8 +1,8 @@
 /*
  * Orders: types, statuses, events, the table of legal transitions, and the rows that queries return.
  *
- * An order changes its status only to the result of order_next.  The store writes it by compare-and-set on
- * the status that was read, in one transaction with the side effects.
+ * An order changes its status only to the result of order_next.  The new status is written by compare-and-set
+ * on the status that was read, in one transaction with the side effects.
  */
 #ifndef MODEL_ORDER_H
 #define MODEL_ORDER_H

@@ -99,7 +99,7 @@ static enum iw_error source_read(struct worker *worker, struct task *task, struc
 {
     unsigned count;
     struct result *results;
-    enum iw_error error = results_list(&(struct store){&task->context, worker->domain.store.db},
+    enum iw_error error = results_list(&(struct db){&task->context, worker->domain.db.connection},
                                        task->job.order_id, &results, &count);
     if (error != IW_OK)
         return error;

@@ -61,9 +61,9 @@ static bool deliver_database_report(struct deliver *deliver, struct context *con
     return false;
 }
 
-static struct store attempt_store(struct deliver_attempt *attempt)
+static struct db attempt_store(struct deliver_attempt *attempt)
 {
-    return (struct store){&attempt->context, attempt->worker->domain.store.db};
+    return (struct db){&attempt->context, attempt->worker->domain.db.connection};
 }
 
 /* ---- one attempt ---- */
@@ -121,7 +121,7 @@ static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct 
     struct payload payload;
     struct domain domain = {.context = &attempt->context,
                             .config = &worker->config,
-                            .store = attempt_store(attempt),
+                            .db = attempt_store(attempt),
                             .storage = worker->storage,
                             .presign = worker->deliver.presign,
                             .secret_box = &worker->deliver.secret_box};
@@ -147,13 +147,13 @@ static void attempt_begin(struct worker *worker, const struct deliveries_lease *
                           const struct delivery *delivery, bool is_failing)
 {
     struct deliver_attempt *attempt = attempt_new(worker, lease, delivery, is_failing);
-    const struct store store = attempt_store(attempt);
+    const struct db db = attempt_store(attempt);
     if (attempt_send(attempt, lease) == IW_OK)
         return;
     const char *reason = attempt->context.reason != NULL ? attempt->context.reason : "not_sent";
     log_failure(&attempt->context, "delivery_not_sent");
     context_clear(&attempt->context);
-    enum iw_error error = deliveries_postpone(&store, delivery, reason, clock_now_ms() + postpone_ms);
+    enum iw_error error = deliveries_postpone(&db, delivery, reason, clock_now_ms() + postpone_ms);
     deliver_database_report(&worker->deliver, &attempt->context, error, "delivery_not_postponed");
     attempt_free(attempt);
 }
@@ -190,7 +190,7 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
     struct worker *worker = attempt->worker;
     const struct domain domain = {.context = &attempt->context,
                                   .config = &worker->config,
-                                  .store = attempt_store(attempt),
+                                  .db = attempt_store(attempt),
                                   .secret_box = &worker->deliver.secret_box};
     if (webhook_deactivated_mail(&domain, attempt->context.account_id, attempt->webhook_id, reason) != IW_OK)
         log_failure(&attempt->context, "mail_not_queued");
@@ -201,7 +201,7 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
     struct worker *worker = attempt->worker;
-    const struct store store = attempt_store(attempt);
+    const struct db db = attempt_store(attempt);
     const char *inactive_reason;
     const struct delivery_verdict verdict =
         delivery_judge(&attempt->answer, attempt->delivery.failures, crypto_random_u64());
@@ -213,7 +213,7 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
         .reason = attempt->reason,
         .now_ms = clock_now_ms(),
     };
-    enum iw_error error = deliveries_record(&store, &record, &inactive_reason);
+    enum iw_error error = deliveries_record(&db, &record, &inactive_reason);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < attempt->give_up_at_ms) {
         deliver_database_report(&worker->deliver, &attempt->context, error, "delivery_not_recorded");
         attempt->record_at_ms = now_ms + record_retry_ms;
@@ -289,7 +289,7 @@ static unsigned room_for(const struct worker *worker, const struct deliveries_re
     return shared < shared_server ? shared : shared_server;
 }
 
-static enum iw_error receiver_lease(struct worker *worker, const struct store *store,
+static enum iw_error receiver_lease(struct worker *worker, const struct db *db,
                                     const struct deliveries_receiver *receiver)
 {
     struct deliveries_lease lease;
@@ -302,36 +302,36 @@ static enum iw_error receiver_lease(struct worker *worker, const struct store *s
     };
     if (request.most == 0)
         return IW_OK;
-    enum iw_error error = deliveries_lease(store, &request, &lease);
+    enum iw_error error = deliveries_lease(db, &request, &lease);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
         attempt_begin(worker, &lease, &lease.deliveries[i], receiver->is_failing);
     return error;
 }
 
-static enum iw_error errand_look(struct worker *worker, const struct store *store)
+static enum iw_error errand_look(struct worker *worker, const struct db *db)
 {
     struct deliveries_receiver *receivers;
     unsigned count, most = (unsigned)worker->config.webhooks_deliveries_max;
-    enum iw_error error = deliveries_due(store, clock_now_ms(), (most + 1) / 2, 2 * most, &receivers, &count);
+    enum iw_error error = deliveries_due(db, clock_now_ms(), (most + 1) / 2, 2 * most, &receivers, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++)
-        error = receiver_lease(worker, store, &receivers[i]);
+        error = receiver_lease(worker, db, &receivers[i]);
     return error;
 }
 
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
-static enum iw_error errand_sweep(struct worker *worker, const struct store *store)
+static enum iw_error errand_sweep(struct worker *worker, const struct db *db)
 {
     struct query_texts owners = {.count = 0};
     int64_t released = 0, silent = 0;
-    enum iw_error error = leases_owners(store, LEASES_DELIVERIES, worker->machine, &owners);
+    enum iw_error error = leases_owners(db, LEASES_DELIVERIES, worker->machine, &owners);
     for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
         int64_t number = 0;
         if (owner_is_dead(owners.items[i]))
-            error = leases_release_owner(store, LEASES_DELIVERIES, owners.items[i], &number);
+            error = leases_release_owner(db, LEASES_DELIVERIES, owners.items[i], &number);
         released += number;
     }
     if (error == IW_OK)
-        error = leases_release_silent(store, LEASES_DELIVERIES, &silent);
+        error = leases_release_silent(db, LEASES_DELIVERIES, &silent);
     if (released + silent > 0)
         log_event(LOG_WARN, NULL, "deliveries_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("deliveries", released + silent));
@@ -339,20 +339,20 @@ static enum iw_error errand_sweep(struct worker *worker, const struct store *sto
 }
 
 /* Deletes old rows, and makes deliveries due that are too far ahead since a clock stepped back. */
-static enum iw_error errand_forget(struct worker *worker, const struct store *store)
+static enum iw_error errand_forget(struct worker *worker, const struct db *db)
 {
     /* Deliveries first: events and webhooks stay while a delivery refers to them. */
-    static enum iw_error (*const forgets[])(const struct store *store, int64_t before_ms, int64_t *count) = {
+    static enum iw_error (*const forgets[])(const struct db *db, int64_t before_ms, int64_t *count) = {
         deliveries_forget, events_forget, webhooks_forget};
     int64_t count = 0, hastened = 0;
     int64_t kept_ms = worker->config.webhooks_events_kept_days * 86400 * 1000;
-    enum iw_error error = leases_hasten_stranded(store, LEASES_DELIVERIES, clock_now_ms(), &hastened);
+    enum iw_error error = leases_hasten_stranded(db, LEASES_DELIVERIES, clock_now_ms(), &hastened);
     if (hastened > 0)
         log_event(LOG_WARN, NULL, "deliveries_hastened", LOG_TEXT("reason", "clock_set_back"),
                   LOG_NUMBER("deliveries", hastened));
     for (size_t i = 0; error == IW_OK && i < sizeof forgets / sizeof forgets[0]; i++) {
         int64_t rows = 0;
-        error = forgets[i](store, clock_now_ms() - kept_ms, &rows);
+        error = forgets[i](db, clock_now_ms() - kept_ms, &rows);
         count += rows;
     }
     if (count > 0)
@@ -361,7 +361,7 @@ static enum iw_error errand_forget(struct worker *worker, const struct store *st
 }
 
 static const struct {
-    enum iw_error (*run)(struct worker *worker, const struct store *store);
+    enum iw_error (*run)(struct worker *worker, const struct db *db);
     const char *failure;
     int64_t pause_ms;
 } errands[DELIVER_ERRAND_COUNT] = {
@@ -475,7 +475,7 @@ int64_t deliver_next_ms(const struct worker *worker)
 void deliver_step(struct worker *worker, int64_t now_ms)
 {
     struct deliver *deliver = &worker->deliver;
-    const struct store store = {&deliver->context, worker->domain.store.db};
+    const struct db db = {&deliver->context, worker->domain.db.connection};
     for (struct deliver_attempt *attempt = deliver->attempts; attempt != NULL; attempt = attempt->next)
         if (attempt->is_answered && now_ms >= attempt->record_at_ms) {
             attempt_record(attempt, now_ms);
@@ -486,7 +486,7 @@ void deliver_step(struct worker *worker, int64_t now_ms)
             deliver->errand_at_ms[errand] = now_ms + errands[errand].pause_ms;
             arena_reset(deliver->arena);
             context_init(&deliver->context, deliver->arena, NULL);
-            deliver_database_report(deliver, &deliver->context, errands[errand].run(worker, &store),
+            deliver_database_report(deliver, &deliver->context, errands[errand].run(worker, &db),
                                     errands[errand].failure);
             return;
         }

@@ -39,7 +39,7 @@ static enum iw_error row_write(struct worker *worker)
                                    .image_reason = all->failing_ms != 0 ? all->reason : NULL,
                                    .store_failed_ms = store_failed_ms,
                                    .store_reason = store_reason};
-    return workers_note(&worker->domain.store, &row);
+    return workers_note(&worker->domain.db, &row);
 }
 
 /* An older schema has no such tables; the work continues. */
@@ -48,7 +48,7 @@ static void row_exchange(struct worker *worker)
     bool is_paused = worker->flags.is_paused;
     enum iw_error error = row_write(worker);
     if (error == IW_OK)
-        error = workers_paused(&worker->domain.store, &is_paused);
+        error = workers_paused(&worker->domain.db, &is_paused);
     bool is_failed = error != IW_OK && error != IW_SERVICE_UNAVAILABLE;
     if (is_failed && !worker->heartbeat.is_row_failed)
         log_failure(&worker->context, "worker_not_told");
@@ -94,8 +94,8 @@ void heartbeat_step(struct worker *worker, int64_t now_ms)
             task_busy_count(&worker->pools[JOB_CLASS_TRANSFER]) ==
         0)
         return;
-    enum iw_error error = leases_renew(&worker->domain.store, LEASES_JOBS, worker->owner,
-                                       worker->config.worker_lease_s, &count);
+    enum iw_error error =
+        leases_renew(&worker->domain.db, LEASES_JOBS, worker->owner, worker->config.worker_lease_s, &count);
     if (!flags_database_report(&worker->flags, &worker->context, error, "heartbeat_failed"))
         worker->heartbeat.at_ms = now_ms + database_retry_ms;
 }

@@ -68,7 +68,7 @@ static void jobs_take(struct worker *worker, enum job_class class, int64_t now_m
                                      .account_most = account_most,
                                      .cursor = &worker->lease.cursors[class]};
     worker->flags.is_lease_wanted[class] = false;
-    enum iw_error error = jobs_lease(&worker->domain.store, &place, room, jobs, &count);
+    enum iw_error error = jobs_lease(&worker->domain.db, &place, room, jobs, &count);
     if (!flags_database_report(&worker->flags, &worker->context, error, "lease_failed")) {
         worker->flags.is_lease_wanted[class] = true;
         worker->lease.lease_at_ms = now_ms + database_retry_ms;

@@ -37,7 +37,7 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
     const char *cause = context->cause != NULL ? context->cause : context->sentence;
     context_clear(context);
     /* The worker's row says how its last mail fared; the mail's own row is what counts. */
-    if (workers_mail_note(&domain->store, owner, error == IW_OK ? NULL : cause) != IW_OK)
+    if (workers_mail_note(&domain->db, owner, error == IW_OK ? NULL : cause) != IW_OK)
         context_clear(context);
     if (error == IW_OK) {
         log_event(LOG_INFO, NULL, "mail_sent", LOG_NUMBER("mail_id", lease->id),
@@ -65,7 +65,7 @@ static _Noreturn void child_run(const struct worker *worker, pid_t supervisor)
         _exit(EXIT_FAILURE);
     struct domain domain = {.context = &context,
                             .config = &worker->config,
-                            .store = {&context, db_new(&worker->start, password)},
+                            .db = {&context, db_new(&worker->start, password)},
                             .secret_box = &worker->deliver.secret_box};
     enum iw_error error = IW_OK;
     int64_t last_ms = clock_monotonic_ms() + child_takes_ms;

@@ -112,7 +112,7 @@ enum iw_error payload_build(struct domain *domain, const struct deliveries_lease
     struct delivery_subject subject;
     struct text body;
     text_init(&body, domain->context->arena);
-    enum iw_error error = events_subject(&domain->store, event_id, &subject);
+    enum iw_error error = events_subject(&domain->db, event_id, &subject);
     if (error == IW_OK)
         error = body_render(&body, domain, &subject, receiver->webhook_id);
     if (error != IW_OK)

@@ -43,19 +43,19 @@ enum {
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
 static enum iw_error leases_release(struct worker *worker, int64_t *released)
 {
-    const struct store *store = &worker->domain.store;
+    const struct db *db = &worker->domain.db;
     struct query_texts owners = {.count = 0};
     int64_t jobs = 0;
-    enum iw_error error = leases_owners(store, LEASES_JOBS, worker->machine, &owners);
+    enum iw_error error = leases_owners(db, LEASES_JOBS, worker->machine, &owners);
     for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
         if (!owner_is_dead(owners.items[i]))
             continue;
-        error = leases_release_owner(store, LEASES_JOBS, owners.items[i], &jobs);
+        error = leases_release_owner(db, LEASES_JOBS, owners.items[i], &jobs);
         *released += jobs;
     }
     jobs = 0;
     if (error == IW_OK)
-        error = leases_release_silent(store, LEASES_JOBS, &jobs);
+        error = leases_release_silent(db, LEASES_JOBS, &jobs);
     *released += jobs;
     return error;
 }
@@ -80,7 +80,7 @@ static int64_t periodic_sweep(struct worker *worker)
 static int64_t periodic_hasten(struct worker *worker)
 {
     int64_t count = 0;
-    enum iw_error error = leases_hasten_stranded(&worker->domain.store, LEASES_JOBS, clock_now_ms(), &count);
+    enum iw_error error = leases_hasten_stranded(&worker->domain.db, LEASES_JOBS, clock_now_ms(), &count);
     if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed") || count == 0)
         return hasten_pause_ms;
     log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
@@ -117,7 +117,7 @@ static int64_t periodic_reclaim(struct worker *worker)
     unsigned orders = 0, unfinished = 0;
     worker->flags.is_reclaim_wanted = false;
     enum iw_error error = reclaim_inputs(&worker->domain, worker->storage, &orders);
-    if (error == IW_OK && workers_forget(&worker->domain.store, "") != IW_OK)
+    if (error == IW_OK && workers_forget(&worker->domain.db, "") != IW_OK)
         context_clear(&worker->context);
     if (error == IW_OK)
         error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
@@ -197,7 +197,7 @@ static int64_t periodic_census(struct worker *worker)
 {
     bool is_round = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = census_step(&worker->domain.store, &worker->periodic.census, &is_round);
+    enum iw_error error = census_step(&worker->domain.db, &worker->periodic.census, &is_round);
     flags_database_report(&worker->flags, &worker->context, error, "census_failed");
     int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
     return is_round || error != IW_OK  ? census_pause_ms
@@ -208,7 +208,7 @@ static int64_t periodic_census(struct worker *worker)
 /* The keys of this process are those of its start, so only a new start can change the result. */
 static int64_t periodic_keyring(struct worker *worker)
 {
-    enum iw_error error = keyring_check(&worker->domain.store, &worker->config, &worker->keyring);
+    enum iw_error error = keyring_check(&worker->domain.db, &worker->config, &worker->keyring);
     worker->flags.is_keyring_refused = error == IW_CONFIG_INVALID;
     worker->flags.is_keyring_unchecked = error != IW_OK;
     flags_database_report(&worker->flags, &worker->context, error, "keyring_check_failed");

@@ -76,26 +76,26 @@ static bool file_freeze(int file)
 }
 
 /* An anonymous file with the account's newest numbers. */
-static enum iw_error candidates_open(const struct store *store, struct task *task)
+static enum iw_error candidates_open(const struct db *db, struct task *task)
 {
     size_t count;
     uint64_t *numbers;
     enum iw_error error =
-        texts_candidates(store, task->job.account_id, WATERMARK_CANDIDATES_MOST, &numbers, &count);
+        texts_candidates(db, task->job.account_id, WATERMARK_CANDIDATES_MOST, &numbers, &count);
     if (error != IW_OK || count == 0)
         return error;
     size_t size = count * sizeof *numbers;
     int file = task->picture.candidates_file = memfd_create("candidates", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file >= 0 && write(file, numbers, size) == (ssize_t)size && file_freeze(file))
         return IW_OK;
-    context_cause(store->context, "the file of candidates: %s", strerror(errno));
-    return context_fail(store->context, IW_SERVICE_UNAVAILABLE, NULL);
+    context_cause(db->context, "the file of candidates: %s", strerror(errno));
+    return context_fail(db->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
 static enum iw_error inputs_open(struct worker *worker, struct task *task)
 {
     const struct job *job = &task->job;
-    const struct store store = {&task->context, worker->domain.store.db};
+    const struct db db = {&task->context, worker->domain.db.connection};
     struct picture_part *picture = &task->picture;
     struct storage_facts facts;
     picture->watermark_number = 0;
@@ -106,9 +106,9 @@ static enum iw_error inputs_open(struct worker *worker, struct task *task)
         error =
             input_open(worker, task, job->original_key, job->original_etag, &picture->original_file, NULL);
     if (error == IW_OK && job->kind == JOB_EXTRACT)
-        error = candidates_open(&store, task);
+        error = candidates_open(&db, task);
     if (error == IW_OK && job->kind == JOB_EMBED)
-        error = texts_number(&store, job->order_id, job->position, job->copy, &picture->watermark_number);
+        error = texts_number(&db, job->order_id, job->position, job->copy, &picture->watermark_number);
     return error;
 }
 

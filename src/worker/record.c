@@ -67,7 +67,7 @@ static void refused_discard(struct worker *worker, struct task *task)
     struct storage_key *const own[] = {&task->result_key, &task->thumbnail_key};
     struct query_texts named;
     context_clear(&task->context);
-    bool is_known = orders_store_keys(&(struct store){&task->context, worker->domain.store.db},
+    bool is_known = orders_store_keys(&(struct db){&task->context, worker->domain.db.connection},
                                       task->job.order_id, &named) == IW_OK;
     for (int i = 0; i < 2; i++) {
         const char *text = storage_key_text(task->arena, own[i]);

@@ -42,7 +42,7 @@ static enum iw_error keys_reload(struct worker *worker)
     struct keyring fresh = worker->keyring;
     enum iw_error error = keyring_load(context, &worker->config, KEYRING_SIGNING, &fresh);
     if (error == IW_OK)
-        error = keyring_check(&worker->domain.store, &worker->config, &fresh);
+        error = keyring_check(&worker->domain.db, &worker->config, &fresh);
     if (error == IW_CONFIG_INVALID)
         return error;
     worker->flags.is_keyring_unchecked = worker->flags.is_keyring_unchecked || error != IW_OK;
@@ -288,8 +288,8 @@ static enum iw_error keyring_open(struct worker *worker, struct context *context
 
 static enum iw_error keyring_compare_all(struct worker *worker, struct context *context)
 {
-    const struct store store = {context, worker->domain.store.db};
-    enum iw_error error = keyring_check(&store, &worker->config, &worker->keyring);
+    const struct db db = {context, worker->domain.db.connection};
+    enum iw_error error = keyring_check(&db, &worker->config, &worker->keyring);
     if (error == IW_CONFIG_INVALID)
         return error;
     worker->flags.is_keyring_unchecked = error != IW_OK;
@@ -325,10 +325,10 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
         return error;
     worker->domain = (struct domain){.context = &worker->context,
                                      .config = &worker->config,
-                                     .store = {&worker->context, db_new(&worker->start, database_password)},
+                                     .db = {&worker->context, db_new(&worker->start, database_password)},
                                      .redis = redis_new(&worker->start, redis_password)};
     worker->domain.storage = worker->storage;
-    db_statement_limit_s(worker->domain.store.db, 4 * (unsigned)worker->start.database_timeout_s);
+    db_statement_limit_s(worker->domain.db.connection, 4 * (unsigned)worker->start.database_timeout_s);
     worker->metrics = metrics_new(NULL, 0);
     owner_self(worker->owner);
     owner_machine(worker->machine);
@@ -351,7 +351,7 @@ static void worker_close(struct worker *worker)
     mailer_close(worker);
     lease_close(worker);
     redis_free(worker->domain.redis);
-    db_free(worker->domain.store.db);
+    db_free(worker->domain.db.connection);
     storage_close(worker->storage);
     metrics_free(worker->metrics);
     arena_free(worker->config_arena);
@@ -386,7 +386,7 @@ int supervisor_run(struct context *context, const char *config_file)
     fault_point(FAULT_PROCESS_STARTED, "worker");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
-    if (workers_forget(&worker.domain.store, worker.owner) != IW_OK)
+    if (workers_forget(&worker.domain.db, worker.owner) != IW_OK)
         context_clear(&worker.context);
     worker_close(&worker);
     log_event(LOG_INFO, NULL, "stopped");

@@ -135,8 +135,8 @@ static bool source_receive(void *user, const void *bytes, size_t size)
 static struct outcome *source_share(struct worker *worker, struct task *task, const char *url)
 {
     struct files_source first;
-    const struct store store = {&task->context, worker->domain.store.db};
-    if (files_source_first(&store, task->job.order_id, url, &first) != IW_OK)
+    const struct db db = {&task->context, worker->domain.db.connection};
+    if (files_source_first(&db, task->job.order_id, url, &first) != IW_OK)
         return task_failure(task, "job_not_begun", "not_begun");
     if (first.file_id == task->job.file_id)
         return NULL;
@@ -184,10 +184,10 @@ static struct outcome *server_share(struct worker *worker, struct task *task, co
 {
     struct files_try *tries = NULL;
     size_t count = 0;
-    const struct store store = {&task->context, worker->domain.store.db};
+    const struct db db = {&task->context, worker->domain.db.connection};
     if (task->job.failures == 0)
         return NULL;
-    if (files_tries(&store, task->job.order_id, &tries, &count) != IW_OK)
+    if (files_tries(&db, task->job.order_id, &tries, &count) != IW_OK)
         return task_failure(task, "job_not_begun", "not_begun");
     fetch_server(url, task->transfer.server);
     const struct server_view view = server_view_of(task, tries, count);

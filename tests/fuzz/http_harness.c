@@ -122,7 +122,7 @@ static void harness_prepare(void)
     keys_prepare(&context);
     domain.config = &config;
     domain.secret_box = &secret_box;
-    domain.store.db = db_new(&config, "");
+    domain.db.connection = db_new(&config, "");
     domain.redis = redis_new(&config, "");
     uri_keep(upload_uri, sizeof upload_uri,
              presign_upload_url(domain.presign, arena, &upload, 4102444800, 52428800));

@@ -9,7 +9,7 @@
 #include "db/db.h"
 #include "db/keys.h"
 
-struct db {
+struct db_connection {
     char nothing;
 };
 
@@ -60,22 +60,22 @@ const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned co
                                                        : &nothing;
 }
 
-struct db *db_new(const struct config *config, const char *password)
+struct db_connection *db_new(const struct config *config, const char *password)
 {
     (void)config;
     (void)password;
-    return calloc(1, sizeof(struct db));
+    return calloc(1, sizeof(struct db_connection));
 }
 
-const char *db_folder(const struct store *store)
+const char *db_folder(const struct db *db)
 {
-    (void)store;
+    (void)db;
     return NULL;
 }
 
-void db_free(struct db *db)
+void db_free(struct db_connection *connection)
 {
-    free(db);
+    free(connection);
 }
 
 /* Reads every byte of every parameter, so that a sanitizer detects wrong lengths. */
@@ -88,12 +88,12 @@ static unsigned parameters_read(const struct db_value *parameters, unsigned coun
     return sum;
 }
 
-enum iw_error db_run(const struct store *store, const char *sql, const struct db_value *parameters,
-                     unsigned count, struct db_rows *rows)
+enum iw_error db_run(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
+                     struct db_rows *rows)
 {
     static volatile unsigned sum;
-    (void)store->context;
-    (void)store;
+    (void)db->context;
+    (void)db;
     sum += parameters_read(parameters, count);
     /* A creation returns the first inserted id and the server's increment. */
     bool is_creation = strncmp(sql, "BEGIN NOT ATOMIC", 16) == 0;
@@ -103,80 +103,79 @@ enum iw_error db_run(const struct store *store, const char *sql, const struct db
     return IW_OK;
 }
 
-enum iw_error db_stream(const struct store *store, const char *sql, const struct db_value *parameters,
+enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
                         unsigned count,
                         bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     (void)row;
     (void)user;
-    return db_run(store, sql, parameters, count, NULL);
+    return db_run(db, sql, parameters, count, NULL);
 }
 
-enum iw_error db_each(const struct store *store, const char *sql, const struct db_value *parameters,
-                      unsigned count,
+enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
                       bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
-    return db_stream(store, sql, parameters, count, row, user);
+    return db_stream(db, sql, parameters, count, row, user);
 }
 
-enum iw_error db_run_plain(const struct store *store, const char *sql, size_t length)
+enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length)
 {
-    (void)store->context;
-    (void)store;
+    (void)db->context;
+    (void)db;
     (void)sql;
     (void)length;
     return IW_OK;
 }
 
-enum iw_error db_begin(const struct store *store)
+enum iw_error db_begin(const struct db *db)
 {
-    (void)store;
+    (void)db;
     return IW_OK;
 }
 
-enum iw_error db_commit(const struct store *store)
+enum iw_error db_commit(const struct db *db)
 {
-    (void)store;
+    (void)db;
     return IW_OK;
 }
 
-void db_rollback(struct db *db)
+void db_rollback(struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
 }
 
-bool db_is_begun(const struct db *db)
+bool db_is_begun(const struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
     return false;
 }
 
-bool db_is_conflict(const struct db *db)
+bool db_is_conflict(const struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
     return false;
 }
 
-enum iw_error db_server_read(const struct store *store, struct db_server *server)
+enum iw_error db_server_read(const struct db *db, struct db_server *server)
 {
-    (void)store->context;
+    (void)db->context;
     *server = (struct db_server){.version = "none"};
     return IW_OK;
 }
 
-enum iw_error keys_find(const struct store *store, const uint8_t digest[32], struct account *account)
+enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account)
 {
-    (void)store->context;
-    (void)store;
+    (void)db->context;
+    (void)db;
     (void)digest;
     *account = (struct account){.id = 7, .key_id = 9, .requests_per_minute = 1000};
     return IW_OK;
 }
 
-enum iw_error keys_touch(const struct store *store, int64_t key_id, int64_t now_ms)
+enum iw_error keys_touch(const struct db *db, int64_t key_id, int64_t now_ms)
 {
-    (void)store->context;
-    (void)store;
+    (void)db->context;
+    (void)db;
     (void)key_id;
     (void)now_ms;
     return IW_OK;

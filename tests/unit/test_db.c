@@ -121,22 +121,22 @@ static void row_check(const struct row *row)
     struct config config;
     context_init(&context, arena, NULL);
     config_init(&config);
-    struct db *db = db_new(&config, "");
+    struct db_connection *connection = db_new(&config, "");
     next_number = row->number;
     closed = 0;
-    enum iw_error error = db_run_plain(&(struct store){&context, db}, "UPDATE x SET y = 1", 18);
+    enum iw_error error = db_run_plain(&(struct db){&context, connection}, "UPDATE x SET y = 1", 18);
     bool is_unavailable = row->error == IW_SERVICE_UNAVAILABLE;
     bool is_right = error == row->error && is_same(context.reason, row->reason) &&
                     (context.retry_after_s > 0) == is_unavailable && (closed == 1) == row->is_closed &&
-                    db_is_conflict(db) == row->is_conflict;
+                    db_is_conflict(connection) == row->is_conflict;
     if (!is_right)
         printf("%u %s: %s, reason %s, retry after %lld s, closed %u times, conflict %d\n", row->number,
                row->name, iw_error_code(error), context.reason != NULL ? context.reason : "none",
-               (long long)context.retry_after_s, closed, db_is_conflict(db));
+               (long long)context.retry_after_s, closed, db_is_conflict(connection));
     CU_ASSERT(is_right);
     /* The server's message is only for the log. */
     CU_ASSERT(context.sentence == NULL || strstr(context.sentence, "server said") == NULL);
-    db_free(db);
+    db_free(connection);
     arena_free(arena);
 }
 

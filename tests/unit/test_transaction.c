@@ -9,14 +9,14 @@ static char steps[32];
 static bool is_begun, is_conflict;
 static enum iw_error begin_error, commit_error;
 static struct context context;
-static const struct store store = {.context = &context};
+static const struct db db = {.context = &context};
 
 static void step_add(const char *step)
 {
     strncat(steps, step, sizeof steps - strlen(steps) - 1);
 }
 
-enum iw_error db_begin(const struct store *of)
+enum iw_error db_begin(const struct db *of)
 {
     (void)of;
     step_add("b");
@@ -24,7 +24,7 @@ enum iw_error db_begin(const struct store *of)
     return begin_error;
 }
 
-enum iw_error db_commit(const struct store *of)
+enum iw_error db_commit(const struct db *of)
 {
     (void)of;
     step_add("c");
@@ -32,22 +32,22 @@ enum iw_error db_commit(const struct store *of)
     return commit_error;
 }
 
-void db_rollback(struct db *db)
+void db_rollback(struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
     step_add("r");
     is_begun = false;
 }
 
-bool db_is_begun(const struct db *db)
+bool db_is_begun(const struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
     return is_begun;
 }
 
-bool db_is_conflict(const struct db *db)
+bool db_is_conflict(const struct db_connection *connection)
 {
-    (void)db;
+    (void)connection;
     return is_conflict;
 }
 
@@ -63,7 +63,7 @@ static enum iw_error run(enum iw_error first, enum iw_error last, unsigned last_
 {
     enum iw_error error;
     *runs = 0;
-    for (struct transaction t = transaction_begin(&store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &error);) {
         CU_ASSERT_EQUAL(error, IW_OK);
         error = ++*runs < last_run ? first : last;
     }
@@ -132,7 +132,7 @@ static void a_loop_inside_another_one_joins_it(void)
     reset();
     is_conflict = true;
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&store); transaction_goes_on(&t, &error);)
+    for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &error);)
         error = run(IW_SERVICE_UNAVAILABLE, IW_OK, t.calls < 2 ? 2 : 1, &runs);
     CU_ASSERT_EQUAL(error, IW_OK);
     CU_ASSERT_EQUAL(runs, 1);

@@ -17,7 +17,7 @@ enum iw_error account_key_refuse(struct context *context, int64_t revoked_ms)
 enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[32], struct account *account)
 {
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = keys_find(&domain->store, digest, account);
+    enum iw_error error = keys_find(&domain->db, digest, account);
     if (error == IW_NOT_FOUND) {
         context_clear(domain->context);
         return account_key_refuse(domain->context, 0);
@@ -26,5 +26,5 @@ enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[3
         return account_key_refuse(domain->context, account->key_revoked_ms);
     if (error != IW_OK || now_ms - account->key_last_used_ms < touch_every_ms)
         return error;
-    return keys_touch(&domain->store, account->key_id, now_ms);
+    return keys_touch(&domain->db, account->key_id, now_ms);
 }

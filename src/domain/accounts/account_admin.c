@@ -19,7 +19,7 @@ static enum iw_error missing(struct context *context, enum iw_error error, const
 
 enum iw_error account_admin_find(struct domain *domain, int64_t id, struct account_row *account)
 {
-    return missing(domain->context, accounts_get(&domain->store, id, account), "account");
+    return missing(domain->context, accounts_get(&domain->db, id, account), "account");
 }
 
 struct account account_admin_account(const struct account_row *row)
@@ -32,7 +32,7 @@ struct account account_admin_account(const struct account_row *row)
 enum iw_error account_admin_list(struct domain *domain, const struct accounts_page *page,
                                  struct account_admin_rows *rows)
 {
-    return accounts_page(&domain->store, page, &rows->items, &rows->count, &rows->total);
+    return accounts_page(&domain->db, page, &rows->items, &rows->count, &rows->total);
 }
 
 /* A name in use becomes a detail of its field. */
@@ -49,11 +49,11 @@ enum iw_error account_admin_create(struct domain *domain, const char *name, cons
                                    const struct audit_actor *actor, struct account_row *account)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct audit_actor of_account = *actor;
-        error = accounts_create(&domain->store, name, plan, clock_now_ms(), &of_account.account_id);
+        error = accounts_create(&domain->db, name, plan, clock_now_ms(), &of_account.account_id);
         if (error == IW_OK)
-            error = accounts_get(&domain->store, of_account.account_id, account);
+            error = accounts_get(&domain->db, of_account.account_id, account);
         if (error == IW_OK)
             error = audit_add(domain, &of_account, "accountCreated", "name", name, "plan", plan, NULL);
         else
@@ -79,7 +79,7 @@ static enum iw_error plan_change(struct domain *domain, const struct admin_chang
     if (wanted->requests_per_minute != account_admin_keep)
         own = wanted->requests_per_minute;
     const char *plan = wanted->plan != NULL ? wanted->plan : row->plan;
-    enum iw_error error = accounts_plan_set(&domain->store, row->id, plan, own);
+    enum iw_error error = accounts_plan_set(&domain->db, row->id, plan, own);
     return error == IW_OK ? audit_add(domain, change->actor, "planChanged", "plan", plan, "requestsPerMinute",
                                       arena_printf(domain->context->arena, "%lld", (long long)own), NULL)
                           : error;
@@ -91,10 +91,10 @@ static enum iw_error status_change(struct domain *domain, const struct admin_cha
     if (change->wanted->status == account_admin_keep || change->wanted->status == (int)row->status)
         return IW_OK;
     bool is_suspended = change->wanted->status == ACCOUNT_SUSPENDED;
-    enum iw_error error = is_suspended
-                              ? accounts_suspend(&domain->store, row->id)
-                              : accounts_resume(&domain->store, row->id,
-                                                clock_now_ms() + domain->config->orders_pending_s * 1000);
+    enum iw_error error =
+        is_suspended
+            ? accounts_suspend(&domain->db, row->id)
+            : accounts_resume(&domain->db, row->id, clock_now_ms() + domain->config->orders_pending_s * 1000);
     return error == IW_OK
                ? audit_add(domain, change->actor, is_suspended ? "accountSuspended" : "accountResumed", NULL)
                : error;
@@ -107,7 +107,7 @@ static enum iw_error quotas_change(struct domain *domain, const struct admin_cha
         int64_t limit = change->wanted->quotas.of[i];
         if (limit == account_admin_keep || limit == change->row->quotas.of[i])
             continue;
-        error = quotas_limit_set(&domain->store, change->row->id, (enum quota)i, limit);
+        error = quotas_limit_set(&domain->db, change->row->id, (enum quota)i, limit);
         const char *text =
             limit == quota_of_plan ? "plan" : arena_printf(domain->context->arena, "%lld", (long long)limit);
         if (error == IW_OK)
@@ -123,7 +123,7 @@ static enum iw_error change_write(struct domain *domain, int64_t id, const struc
     const char *name = change->wanted->name;
     enum iw_error error = account_admin_find(domain, id, account);
     if (error == IW_OK && name != NULL)
-        error = name_taken(domain->context, accounts_rename(&domain->store, id, name));
+        error = name_taken(domain->context, accounts_rename(&domain->db, id, name));
     if (error == IW_OK && name != NULL)
         error = audit_add(domain, change->actor, "accountRenamed", "name", name, NULL);
     if (error == IW_OK)
@@ -132,7 +132,7 @@ static enum iw_error change_write(struct domain *domain, int64_t id, const struc
         error = status_change(domain, change);
     if (error == IW_OK)
         error = quotas_change(domain, change);
-    return error == IW_OK ? accounts_get(&domain->store, id, account) : error;
+    return error == IW_OK ? accounts_get(&domain->db, id, account) : error;
 }
 
 enum iw_error account_admin_change(struct domain *domain, int64_t id,
@@ -143,7 +143,7 @@ enum iw_error account_admin_change(struct domain *domain, int64_t id,
     struct audit_actor of_account = *actor;
     of_account.account_id = id;
     const struct admin_change change = {wanted, &of_account, account};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = change_write(domain, id, &change, account);
     }
     return error;
@@ -152,18 +152,18 @@ enum iw_error account_admin_change(struct domain *domain, int64_t id,
 enum iw_error account_admin_audit(struct domain *domain, const struct audit_page *page,
                                   struct audit_rows *rows)
 {
-    return audit_page(&domain->store, page, rows);
+    return audit_page(&domain->db, page, rows);
 }
 
 enum iw_error account_admin_users(struct domain *domain, const struct users_page *page,
                                   struct account_admin_users *users)
 {
-    return users_page(&domain->store, page, &users->items, &users->count, &users->total);
+    return users_page(&domain->db, page, &users->items, &users->count, &users->total);
 }
 
 enum iw_error account_admin_user(struct domain *domain, int64_t id, struct user *user)
 {
-    return missing(domain->context, users_find(&domain->store, id, user), "user");
+    return missing(domain->context, users_find(&domain->db, id, user), "user");
 }
 
 enum iw_error account_admin_reset(struct domain *domain, const struct user *user,

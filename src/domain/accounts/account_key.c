@@ -12,8 +12,8 @@ enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_
 {
     int64_t valid;
     const struct keys_page page = {limit, offset};
-    enum iw_error error = keys_count(&domain->store, account_id, clock_now_ms(), &rows->total, &valid);
-    return error == IW_OK ? keys_page(&domain->store, account_id, &page, &rows->items, &rows->count) : error;
+    enum iw_error error = keys_count(&domain->db, account_id, clock_now_ms(), &rows->total, &valid);
+    return error == IW_OK ? keys_page(&domain->db, account_id, &page, &rows->items, &rows->count) : error;
 }
 
 /* Revoked keys stay in the table: so also the keys of a day are limited.  The count's row is locked. */
@@ -24,7 +24,7 @@ static enum iw_error create_check(struct domain *domain, int64_t account_id)
     const char *name = arena_printf(domain->context->arena, "keys:%lld", (long long)account_id);
     enum iw_error error = throttle_spend(domain, name, account_key_valid_max, day_s, &wait_s);
     if (error == IW_OK && wait_s == 0)
-        error = keys_count(&domain->store, account_id, clock_now_ms(), &total, &valid);
+        error = keys_count(&domain->db, account_id, clock_now_ms(), &total, &valid);
     if (error == IW_OK && valid >= account_key_valid_max)
         return context_fail(domain->context, IW_VALIDATION_FAILED,
                             "The account has %d valid keys; revoke one that is not used.",
@@ -57,13 +57,13 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
                                  .expires_ms = wish->expires_ms,
                                  .user_id = session->user.id,
                                  .user_email = session->user.email};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         int64_t id = 0;
         error = create_check(domain, row.account_id);
         if (error == IW_OK)
-            error = keys_insert(&domain->store, &row, &id);
+            error = keys_insert(&domain->db, &row, &id);
         if (error == IW_OK)
-            error = keys_get(&domain->store, row.account_id, id, key);
+            error = keys_get(&domain->db, row.account_id, id, key);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "keyCreated", "name", row.name, "prefix", prefix, NULL);
     }
@@ -76,16 +76,16 @@ static enum iw_error revoke_write(struct domain *domain, const struct session *s
 {
     int64_t account_id = session->account.id;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = keys_get(&domain->store, account_id, id, key);
+    enum iw_error error = keys_get(&domain->db, account_id, id, key);
     if (error == IW_NOT_FOUND) {
         context_clear(domain->context);
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "Your account has no key with this id.");
     }
     if (error != IW_OK || key->revoked_at_ms != 0)
         return error;
-    error = keys_revoke(&domain->store, id, clock_now_ms());
+    error = keys_revoke(&domain->db, id, clock_now_ms());
     if (error == IW_OK)
-        error = keys_get(&domain->store, account_id, id, key);
+        error = keys_get(&domain->db, account_id, id, key);
     return error == IW_OK
                ? audit_add(domain, &actor, "keyRevoked", "name", key->name, "prefix", key->prefix, NULL)
                : error;
@@ -95,7 +95,7 @@ enum iw_error account_key_revoke(struct domain *domain, const struct session *se
                                  const struct audit_place *place, struct account_key *key)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = revoke_write(domain, session, id, place, key);
     }
     return error;

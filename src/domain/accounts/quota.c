@@ -110,13 +110,13 @@ static enum iw_error row_read(const struct domain *domain, int64_t account_id, s
     const struct quota_amounts none = {0};
     *used = (struct quota_numbers){{0}};
     clock_day(clock_now_ms(), day);
-    enum iw_error error = quotas_used(&domain->store, account_id, day, used);
+    enum iw_error error = quotas_used(&domain->db, account_id, day, used);
     if (error == IW_NOT_FOUND) {
-        error = quotas_open(&domain->store, account_id);
+        error = quotas_open(&domain->db, account_id);
         if (error == IW_OK)
-            error = quotas_reconcile(&domain->store, account_id, &none);
+            error = quotas_reconcile(&domain->db, account_id, &none);
         if (error == IW_OK)
-            error = quotas_used(&domain->store, account_id, day, used);
+            error = quotas_used(&domain->db, account_id, day, used);
     }
     used->of[QUOTA_PROMISED_BYTES] *= domain->config->store_upload_max_bytes;
     /* The account was deleted meanwhile. */
@@ -167,7 +167,7 @@ static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum 
     if (quota == QUOTA_FILES_DAY || quota == QUOTA_TEXTS_DAY)
         at_ms = now_ms - now_ms % day_ms + day_ms;
     else if (quota == QUOTA_STORED_BYTES)
-        error = quotas_frees_ms(&domain->store, account_id, false, &at_ms);
+        error = quotas_frees_ms(&domain->db, account_id, false, &at_ms);
     if (at_ms > now_ms)
         *frees_s = (unsigned)((at_ms - now_ms + 999) / 1000);
     return error;
@@ -212,11 +212,11 @@ enum iw_error quota_webhook_claim(struct domain *domain, const struct account *a
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
     /* Lock before open: an insert that finds the row would share its lock, and two of them deadlock. */
-    enum iw_error error = quotas_lock(&domain->store, account->id);
+    enum iw_error error = quotas_lock(&domain->db, account->id);
     if (error == IW_NOT_FOUND) {
-        error = quotas_open(&domain->store, account->id);
+        error = quotas_open(&domain->db, account->id);
         if (error == IW_OK)
-            error = quotas_lock(&domain->store, account->id);
+            error = quotas_lock(&domain->db, account->id);
     }
     if (error == IW_OK || error == IW_NOT_FOUND)
         error = row_read(domain, account->id, &used);
@@ -249,7 +249,7 @@ static enum iw_error high_warn(const struct domain *domain, const struct quota_d
     }
     if (error != IW_OK || warned == due->warned)
         return error;
-    return quotas_warned_write(&domain->store, due->account_id, warned);
+    return quotas_warned_write(&domain->db, due->account_id, warned);
 }
 
 /* Creations that took from the reserve and are not committed yet count as unused until the next minute. */
@@ -259,18 +259,18 @@ static enum iw_error reserved_reconcile(const struct domain *domain, int64_t acc
     const char *prefix = domain->config->redis_prefix;
     enum iw_error error = IW_OK;
     if (reserve_remove_old(domain->redis, domain->context, prefix, account_id, quota_term(now_ms), &removed))
-        error = quotas_reserve_removed(&domain->store, account_id, &removed, now_ms);
+        error = quotas_reserve_removed(&domain->db, account_id, &removed, now_ms);
     if (error != IW_OK)
         return error;
     reserve_read(domain->redis, domain->context, prefix, account_id, &reserve);
-    return quotas_reconcile(&domain->store, account_id, &reserve.amounts);
+    return quotas_reconcile(&domain->db, account_id, &reserve.amounts);
 }
 
 enum iw_error quota_reconcile(const struct domain *domain, bool *is_done)
 {
     struct quota_due due;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = quotas_due(&domain->store, now_ms - reconcile_every_ms, now_ms, &due);
+    enum iw_error error = quotas_due(&domain->db, now_ms - reconcile_every_ms, now_ms, &due);
     *is_done = error == IW_OK;
     if (error == IW_NOT_FOUND)
         return IW_OK;

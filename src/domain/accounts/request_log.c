@@ -99,7 +99,7 @@ void request_log_flush(struct request_log *log, struct domain *domain, bool is_a
         rows[i] = log->entries[i].row;
     context_init(&context, log->arena, NULL);
     domain_context_set(domain, &context);
-    if (request_log_insert(&domain->store, rows, log->count) != IW_OK)
+    if (request_log_insert(&domain->db, rows, log->count) != IW_OK)
         log_event(LOG_WARN, NULL, "request_log_dropped", LOG_NUMBER("rows", log->count),
                   LOG_TEXT("reason", iw_error_code(context.error)), LOG_TEXT("cause", context.cause));
     if (log->dropped > 0)
@@ -114,16 +114,16 @@ void request_log_flush(struct request_log *log, struct domain *domain, bool is_a
 enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,
                                struct request_log_rows *rows)
 {
-    return request_log_page(&domain->store, filter, rows);
+    return request_log_page(&domain->db, filter, rows);
 }
 
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count)
 {
     int64_t kept_ms = (int64_t)request_log_days * 24 * 60 * 60 * 1000;
     int64_t beyond = 0;
-    enum iw_error error = request_log_forget(&domain->store, clock_now_ms() - kept_ms, count);
+    enum iw_error error = request_log_forget(&domain->db, clock_now_ms() - kept_ms, count);
     if (error == IW_OK)
-        error = bounds_trim(&domain->store, BOUNDS_REQUESTS, &beyond);
+        error = bounds_trim(&domain->db, BOUNDS_REQUESTS, &beyond);
     *count += beyond;
     return error;
 }

@@ -17,7 +17,7 @@ enum iw_error statistics_recent(struct domain *domain, int64_t account_id, int64
         clock_day(last_ms - day_ms * (statistics_days - 1 - i), days[i].date);
     }
     enum iw_error error =
-        usage_read(&domain->store, account_id, days[0].date, days[statistics_days - 1].date, &used, &count);
+        usage_read(&domain->db, account_id, days[0].date, days[statistics_days - 1].date, &used, &count);
     for (size_t at = 0; error == IW_OK && at < count; at++) {
         char date[11];
         clock_day(used[at].day_ms, date);

@@ -19,11 +19,11 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
 {
     switch (key->kind) {
     case FILEKEY_RESULT:
-        return results_find(&domain->store, key->order_id, key->number, row);
+        return results_find(&domain->db, key->order_id, key->number, row);
     case FILEKEY_ZIP:
-        return results_find_archive(&domain->store, key->order_id, row);
+        return results_find_archive(&domain->db, key->order_id, row);
     case FILEKEY_THUMBNAIL:
-        return results_find_thumbnail(&domain->store, key->order_id, row);
+        return results_find_thumbnail(&domain->db, key->order_id, row);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
     case FILEKEY_KIND_COUNT:

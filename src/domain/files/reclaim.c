@@ -48,7 +48,7 @@ static enum iw_error named_reclaim(const struct domain *domain, struct storage *
     batch_begin(&batch, domain);
     enum iw_error error = IW_OK;
     while (error == IW_OK && found.count == rows_max) {
-        error = orders_uncleared(&batch.domain.store, from, rows_max, &found);
+        error = orders_uncleared(&batch.domain.db, from, rows_max, &found);
         error = batch_next(&batch, error, 0);
         for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
             from = found.items[i] + 1;
@@ -73,7 +73,7 @@ static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage
         error = storage_list(storage, context, FILEKEY_ORIGINAL, 0, order_add, orders);
     for (unsigned i = 0; error == IW_OK && i < orders->count; i++) {
         enum order_status status = ORDER_FAILED;
-        error = orders_status(&domain->store, orders->ids[i], &status);
+        error = orders_status(&domain->db, orders->ids[i], &status);
         if (error == IW_ORDER_NOT_FOUND) {
             context_clear(context);
             error = IW_OK;
@@ -142,14 +142,14 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
     struct context *context = domain->context;
     struct query_texts kept = {.count = 0};
     enum order_status status = ORDER_PENDING;
-    enum iw_error error = orders_status(&domain->store, keys->order_id, &status);
+    enum iw_error error = orders_status(&domain->db, keys->order_id, &status);
     if (error == IW_ORDER_NOT_FOUND)
         context_clear(context);
     bool is_pending = status == ORDER_PENDING;
     if (error == IW_ORDER_NOT_FOUND || (error == IW_OK && !is_pending && !order_is_ended(status)))
         return IW_OK;
     if (error == IW_OK)
-        error = orders_store_keys(&domain->store, keys->order_id, &kept);
+        error = orders_store_keys(&domain->db, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         bool is_input = keys[i].kind == FILEKEY_UPLOAD || keys[i].kind == FILEKEY_ORIGINAL;
         /* Version 0 is the object of an upload URL: it has no row before the order starts. */

@@ -74,7 +74,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
     struct clearing clearing = {.domain = domain, .storage = storage};
     enum iw_error error = kinds_clear(&clearing, order_id, inputs, 2);
     if (error == IW_OK)
-        error = orders_store_keys(&domain->store, order_id, &clearing.kept);
+        error = orders_store_keys(&domain->db, order_id, &clearing.kept);
     if (error == IW_OK)
         error = kinds_clear(&clearing, order_id, outputs, 3);
     return error;
@@ -82,12 +82,12 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids, unsigned count)
 {
-    return files_inputs_forget(&domain->store, order_ids, count);
+    return files_inputs_forget(&domain->db, order_ids, count);
 }
 
 enum iw_error retention_ended(const struct domain *domain, int64_t *order_ids, unsigned *count)
 {
-    return orders_ended_keep(&domain->store, order_ids, count);
+    return orders_ended_keep(&domain->db, order_ids, count);
 }
 
 enum iw_error retention_order_clear(const struct domain *domain, struct storage *storage, int64_t order_id)
@@ -116,17 +116,17 @@ struct ending {
 static enum iw_error order_fail(const struct aging *aging, struct order_progress *order,
                                 const struct ending *ending)
 {
-    const struct store *store = &aging->domain->store;
+    const struct db *db = &aging->domain->db;
     order->failed_count = order->file_count - order->completed_count;
-    enum iw_error error = files_fail(store, order->id, ending->code, ending->sentence, aging->now_ms);
+    enum iw_error error = files_fail(db, order->id, ending->code, ending->sentence, aging->now_ms);
     if (error == IW_OK)
-        error = jobs_cancel(store, order->id);
+        error = jobs_cancel(db, order->id);
     if (error == IW_OK)
-        error = orders_error_write(store, order->id, ending->code);
+        error = orders_error_write(db, order->id, ending->code);
     if (error == IW_OK)
-        error = orders_progress_write(store, order, aging->now_ms);
+        error = orders_progress_write(db, order, aging->now_ms);
     if (error == IW_OK)
-        error = orders_close(store, order, ending->next, aging->now_ms, 0);
+        error = orders_close(db, order, ending->next, aging->now_ms, 0);
     if (error == IW_OK)
         error = webhook_order_ended(aging->domain, order->account_id, order->id, order->type, ending->next);
     return error;
@@ -140,19 +140,19 @@ static enum iw_error order_erase(const struct aging *aging, int64_t order_id)
     struct clearing clearing = {.domain = aging->domain, .storage = aging->storage};
     enum iw_error error = kinds_clear(&clearing, order_id, all, FILEKEY_KIND_COUNT);
     if (error == IW_OK)
-        error = quotas_order_erased(&aging->domain->store, order_id);
-    return error == IW_OK ? orders_files_forget(&aging->domain->store, order_id, aging->now_ms) : error;
+        error = quotas_order_erased(&aging->domain->db, order_id);
+    return error == IW_OK ? orders_files_forget(&aging->domain->db, order_id, aging->now_ms) : error;
 }
 
 /* Deletes the files of a locked complete order, and ends it. */
 static enum iw_error order_expire(const struct aging *aging, const struct order_progress *order,
                                   enum order_status next, int64_t expires_at_ms)
 {
-    const struct store *store = &aging->domain->store;
+    const struct db *db = &aging->domain->db;
     enum iw_error error = order_erase(aging, order->id);
     if (error == IW_OK)
-        error = jobs_forget(store, order->id);
-    return error == IW_OK ? orders_close(store, order, next, aging->now_ms, expires_at_ms) : error;
+        error = jobs_forget(db, order->id);
+    return error == IW_OK ? orders_close(db, order, next, aging->now_ms, expires_at_ms) : error;
 }
 
 /* Ends a locked order early and sets its status.  is_forced: also with results, which are deleted. */
@@ -177,10 +177,10 @@ enum iw_error retention_cancel(const struct domain *domain, struct storage *stor
 {
     enum iw_error error;
     const struct aging aging = {domain, storage, clock_now_ms()};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
         enum order_status status;
-        error = orders_progress_lock(&domain->store, order_id, &order);
+        error = orders_progress_lock(&domain->db, order_id, &order);
         if (error == IW_OK)
             error = order_cancel(&aging, &order, iw_error_sentence(IW_ORDER_CANCELLED), is_forced, &status);
     }
@@ -192,7 +192,7 @@ static enum iw_error order_delete(const struct aging *aging, int64_t account_id,
                                   enum order_status *status)
 {
     struct order_progress order;
-    enum iw_error error = orders_progress_lock(&aging->domain->store, order_id, &order);
+    enum iw_error error = orders_progress_lock(&aging->domain->db, order_id, &order);
     if (error == IW_OK && order.account_id != account_id)
         return context_fail(aging->domain->context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -213,7 +213,7 @@ enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_
     if (error != IW_OK)
         return error;
     const struct aging aging = {domain, domain->storage, clock_now_ms()};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = order_delete(&aging, account_id, order_id, status);
     }
     if (error == IW_OK)
@@ -230,12 +230,12 @@ static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum o
                              bool *is_done)
 {
     enum iw_error error;
-    const struct store *store = &aging->domain->store;
+    const struct db *db = &aging->domain->db;
     enum order_event event = status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_EXPIRE;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
         struct ending ending = {.code = IW_UPLOAD_EXPIRED, .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
-        error = orders_progress_lock(store, order_id, &order);
+        error = orders_progress_lock(db, order_id, &order);
         /* The order may have changed since it was listed. */
         *is_done = error == IW_OK && order.status == status && order.expires_at_ms != 0 &&
                    order.expires_at_ms <= aging->now_ms &&
@@ -276,7 +276,7 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
     *count = 0;
     do {
         stuck_before = batch.stuck;
-        error = orders_overdue(&batch.domain.store, status, aging.now_ms, max, batch.stuck, &due);
+        error = orders_overdue(&batch.domain.db, status, aging.now_ms, max, batch.stuck, &due);
         error = batch_next(&batch, error, 0);
         for (unsigned i = 0; error == IW_OK && i < due.count; i++)
             error = batch_next(&batch, order_age(&aging, due.items[i], status, count), due.items[i]);
@@ -301,12 +301,12 @@ enum iw_error retention_expire(const struct domain *domain, struct storage *stor
 static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool *is_done)
 {
     enum iw_error error;
-    const struct store *store = &aging->domain->store;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    const struct db *db = &aging->domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
         struct ending ending = {.code = IW_PROCESSING_CRASHED,
                                 .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
-        error = orders_progress_lock(store, order_id, &order);
+        error = orders_progress_lock(db, order_id, &order);
         *is_done = error == IW_OK && order_next(order.type, order.status, ORDER_EVENT_FAIL, &ending.next);
         if (*is_done)
             error = order_fail(aging, &order, &ending);
@@ -325,8 +325,7 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
     const struct aging aging = {&batch.domain, storage, clock_now_ms()};
     int64_t before_ms = aging.now_ms - domain->config->orders_stuck_s * 1000;
     *count = 0;
-    enum iw_error error =
-        orders_stuck(&batch.domain.store, after_id, order_id_make(before_ms, 0), max, &stuck);
+    enum iw_error error = orders_stuck(&batch.domain.db, after_id, order_id_make(before_ms, 0), max, &stuck);
     error = batch_next(&batch, error, 0);
     for (unsigned i = 0; error == IW_OK && i < stuck.count; i++) {
         bool is_done = false;
@@ -348,18 +347,18 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
 enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id, unsigned *count)
 {
     struct query_ids old = {.count = 0};
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     int64_t before_ms = clock_now_ms() - domain->config->orders_rows_kept_days * day_ms;
     *count = 0;
     if (domain->config->orders_rows_kept_days == 0)
         return IW_OK;
-    enum iw_error error = orders_outdated(store, after_id, order_id_make(before_ms, 0), before_ms, max, &old);
+    enum iw_error error = orders_outdated(db, after_id, order_id_make(before_ms, 0), before_ms, max, &old);
     for (; error == IW_OK && *count < old.count; ++*count)
-        for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+        for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
             struct order_progress order;
-            error = orders_progress_lock(store, old.items[*count], &order);
+            error = orders_progress_lock(db, old.items[*count], &order);
             if (error == IW_OK)
-                error = orders_forget(store, old.items[*count]);
+                error = orders_forget(db, old.items[*count]);
         }
     if (*count > 0)
         log_event(LOG_INFO, domain->context, "orders_forgotten", LOG_NUMBER("orders", *count));
@@ -371,17 +370,17 @@ enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_
 static enum iw_error order_remove(const struct aging *aging, int64_t order_id)
 {
     enum iw_error error;
-    const struct store *store = &aging->domain->store;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    const struct db *db = &aging->domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
         enum order_status status;
-        error = orders_progress_lock(store, order_id, &order);
+        error = orders_progress_lock(db, order_id, &order);
         if (error == IW_OK && order_is_ended(order.status))
             error = order_erase(aging, order_id);
         else if (error == IW_OK)
             error = order_cancel(aging, &order, iw_error_sentence(IW_ORDER_CANCELLED), true, &status);
         if (error == IW_OK)
-            error = orders_forget(store, order_id);
+            error = orders_forget(db, order_id);
     }
     return error;
 }
@@ -405,15 +404,15 @@ enum iw_error retention_account_delete(const struct domain *domain, struct stora
     int64_t account_id;
     bool is_gone = false;
     struct query_ids orders = {.count = 0};
-    enum iw_error error = erasure_due(&domain->store, clock_now_ms(), &account_id);
+    enum iw_error error = erasure_due(&domain->db, clock_now_ms(), &account_id);
     *is_busy = error == IW_OK && account_id != 0;
     if (!*is_busy)
         return error;
-    error = erasure_orders(&domain->store, account_id, max, &orders);
+    error = erasure_orders(&domain->db, account_id, max, &orders);
     if (error == IW_OK && orders.count > 0)
         return orders_remove(domain, storage, &orders);
     if (error == IW_OK)
-        error = erasure_step(&domain->store, account_id, &is_gone);
+        error = erasure_step(&domain->db, account_id, &is_gone);
     if (error == IW_OK && is_gone)
         log_event(LOG_INFO, domain->context, "account_deleted", LOG_NUMBER("account", account_id));
     return error;

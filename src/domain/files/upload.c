@@ -21,7 +21,7 @@ static enum iw_error place_find(struct domain *domain, const struct filekey *key
                                 struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error = files_upload_find(&domain->store, key->order_id, key->number,
+    enum iw_error error = files_upload_find(&domain->db, key->order_id, key->number,
                                             key->kind == FILEKEY_ORIGINAL, for_change, place);
     if (error == IW_NOT_FOUND)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
@@ -154,7 +154,7 @@ static enum iw_error complete_order_start(struct domain *domain, const struct up
     enum order_status status;
     if (place->order_type == ORDER_ANTI_AI)
         return IW_OK;
-    enum iw_error error = orders_find(&domain->store, place->account_id, order_id, &view.order, &view.files);
+    enum iw_error error = orders_find(&domain->db, place->account_id, order_id, &view.order, &view.files);
     if (error != IW_OK)
         return error;
     for (unsigned i = 0; i < view.order.file_rows; i++)
@@ -186,10 +186,10 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct file
     struct upload_place place;
     enum iw_error found;
     context_init(&quiet, domain->context->arena, domain->context->request_id);
-    const struct store store = {&quiet, domain->store.db};
-    for (struct transaction t = transaction_begin(&store); transaction_goes_on(&t, &found);) {
-        found = files_upload_find(&store, filekey->order_id, filekey->number,
-                                  filekey->kind == FILEKEY_ORIGINAL, true, &place);
+    const struct db db = {&quiet, domain->db.connection};
+    for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &found);) {
+        found = files_upload_find(&db, filekey->order_id, filekey->number, filekey->kind == FILEKEY_ORIGINAL,
+                                  true, &place);
     }
     if (found != IW_OK)
         return error;
@@ -206,13 +206,13 @@ static enum iw_error row_write(struct domain *domain, const struct filekey *file
                                const struct upload_facts *facts, struct upload_place *place, bool *is_started)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         *is_started = false;
         error = place_find(domain, filekey, true, place);
         if (error == IW_OK)
-            error = files_upload_write(&domain->store, place->file_id, clock_now_ms(), facts);
+            error = files_upload_write(&domain->db, place->file_id, clock_now_ms(), facts);
         if (error == IW_OK)
-            error = quotas_stored(&domain->store, place->account_id, facts->size_bytes);
+            error = quotas_stored(&domain->db, place->account_id, facts->size_bytes);
         if (error == IW_OK)
             error = complete_order_start(domain, place, filekey->order_id, is_started);
     }

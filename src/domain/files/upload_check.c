@@ -62,8 +62,8 @@ static enum iw_error check_run(struct domain *domain, const struct check *check)
         error = IW_OK;
     }
     if (error == IW_OK)
-        error = is_over ? checks_delete(&domain->store, check->order_id)
-                        : checks_move(&domain->store, check->order_id, now_ms + pause_ms);
+        error = is_over ? checks_delete(&domain->db, check->order_id)
+                        : checks_move(&domain->db, check->order_id, now_ms + pause_ms);
     domain->context->order_id = 0;
     return error;
 }
@@ -73,7 +73,7 @@ enum iw_error upload_checks_run(struct domain *domain, bool *is_more)
     struct check checks[checks_max];
     unsigned count = 0;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = checks_take(&domain->store, now_ms, now_ms + take_ms, checks, &count);
+    enum iw_error error = checks_take(&domain->db, now_ms, now_ms + take_ms, checks, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++)
         error = check_run(domain, &checks[i]);
     *is_more = count == checks_max;
@@ -88,5 +88,5 @@ enum iw_error upload_check_hasten(struct domain *domain, const char *object_name
     bool is_ours = strncmp(object_name, prefix, length) == 0 && storage_key_read(object_name + length, &key);
     bool is_upload =
         is_ours && key.version == 0 && (key.kind == FILEKEY_UPLOAD || key.kind == FILEKEY_ORIGINAL);
-    return is_upload ? checks_move(&domain->store, key.order_id, clock_now_ms()) : IW_OK;
+    return is_upload ? checks_move(&domain->db, key.order_id, clock_now_ms()) : IW_OK;
 }

@@ -89,19 +89,18 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
     return error == IW_OK && !intake->is_missing ? objects_copy(domain, intake) : error;
 }
 
-static enum iw_error file_write(const struct store *store, int64_t account_id, const struct intake *intake,
+static enum iw_error file_write(const struct db *db, int64_t account_id, const struct intake *intake,
                                 size_t i)
 {
     const struct intake_file *file = &intake->files[i];
     if (file->refusal != IW_OK)
-        return files_refuse(store, file->file_id, clock_now_ms(), file->refusal, file->sentence);
-    const struct upload_facts facts = {.store_key =
-                                           storage_key_text(store->context->arena, &intake->copies[i]),
+        return files_refuse(db, file->file_id, clock_now_ms(), file->refusal, file->sentence);
+    const struct upload_facts facts = {.store_key = storage_key_text(db->context->arena, &intake->copies[i]),
                                        .etag = intake->objects[i].etag,
                                        .format = file->format,
                                        .size_bytes = intake->objects[i].size_bytes};
-    enum iw_error error = files_upload_write(store, file->file_id, clock_now_ms(), &facts);
-    return error == IW_OK ? quotas_stored(store, account_id, facts.size_bytes) : error;
+    enum iw_error error = files_upload_write(db, file->file_id, clock_now_ms(), &facts);
+    return error == IW_OK ? quotas_stored(db, account_id, facts.size_bytes) : error;
 }
 
 enum iw_error intake_write(const struct domain *domain, int64_t account_id, const struct intake *intake,
@@ -112,7 +111,7 @@ enum iw_error intake_write(const struct domain *domain, int64_t account_id, cons
         if (!intake->objects[i].is_there)
             continue;
         if (!intake->is_missing)
-            error = file_write(&domain->store, account_id, intake, i);
+            error = file_write(&domain->db, account_id, intake, i);
         view->files[intake->files[i].index].status = FILE_UPLOADED;
     }
     return error;

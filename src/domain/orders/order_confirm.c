@@ -37,9 +37,9 @@ enum iw_error order_start(const struct domain *domain, const struct order *order
     enum order_status next;
     if (!order_next(order->type, order->status, ORDER_EVENT_START, &next))
         return context_fail(domain->context, IW_ORDER_NOT_PENDING, NULL);
-    enum iw_error error = orders_start(&domain->store, order->id, order->status, next, clock_now_ms());
+    enum iw_error error = orders_start(&domain->db, order->id, order->status, next, clock_now_ms());
     if (error == IW_OK)
-        error = jobs_insert_for_order(&domain->store, order->id);
+        error = jobs_insert_for_order(&domain->db, order->id);
     *status = next;
     return error;
 }
@@ -64,7 +64,7 @@ static enum iw_error confirm_write(struct domain *domain, int64_t account_id, in
 {
     struct order_view view;
     *is_started = false;
-    enum iw_error error = orders_lock(&domain->store, account_id, id, &view.order, &view.files);
+    enum iw_error error = orders_lock(&domain->db, account_id, id, &view.order, &view.files);
     if (error == IW_NOT_FOUND)
         return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
@@ -100,7 +100,7 @@ enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t i
         error = intake_collect(domain, &view, &intake);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = confirm_write(domain, account_id, id, &intake, status, &is_started);
     }
     if (error == IW_OK)

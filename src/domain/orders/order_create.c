@@ -29,7 +29,7 @@ static enum iw_error replay(struct domain *domain, int64_t account_id, const str
                             struct order_view *view)
 {
     const struct orders_key key = {account_id, requested->type, requested->key, requested->key_length};
-    enum iw_error error = orders_find_by_key(&domain->store, &key, &view->order, &view->files);
+    enum iw_error error = orders_find_by_key(&domain->db, &key, &view->order, &view->files);
     if (error != IW_OK)
         return error;
     view->is_replay = true;
@@ -103,7 +103,7 @@ static enum iw_error order_write(const struct domain *domain, const struct order
                                  struct order_row *row, struct order_row_file *files,
                                  struct quota_claim *claim, int64_t *file_ids)
 {
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     enum iw_error error = IW_OK;
     if (requested->type == ORDER_WATERMARK_EMBED)
         error = order_text_resolve(domain, row->account_id, requested, files, &claim->texts);
@@ -113,9 +113,9 @@ static enum iw_error order_write(const struct domain *domain, const struct order
      */
     bool is_watched = domain_is_direct(domain) && row->type != ORDER_ANTI_AI && !row->is_started;
     if (error == IW_OK && is_watched)
-        error = checks_add(store, row->id, row->account_id, row->created_ms + first_check_ms);
+        error = checks_add(db, row->id, row->account_id, row->created_ms + first_check_ms);
     row->claim = quotas_claim_is_empty(claim) ? NULL : claim;
-    return error == IW_OK ? orders_insert(store, row, file_ids) : error;
+    return error == IW_OK ? orders_insert(db, row, file_ids) : error;
 }
 
 /*
@@ -151,7 +151,7 @@ static enum iw_error insert(struct domain *domain, const struct order_request *r
     if (requested->type != ORDER_WATERMARK_EMBED)
         error = order_write(domain, requested, &row, files, claim, file_ids);
     else
-        for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
             error = order_write(domain, requested, &row, files, claim, file_ids);
         }
     bool is_refused = error == IW_USAGE_LIMIT_EXCEEDED && domain->context->error == IW_OK;

@@ -19,7 +19,7 @@ enum iw_error order_download_make(struct domain *domain, const struct order *ord
     struct arena *arena = domain->context->arena;
     *download = (struct order_download){.order = *order};
     enum iw_error error =
-        results_list_names(&domain->store, order->id, &download->results, &download->result_count);
+        results_list_names(&domain->db, order->id, &download->results, &download->result_count);
     if (error != IW_OK)
         return error;
     if (download->result_count == 1) {

@@ -8,7 +8,7 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
 {
     *view = (struct order_view){.is_replay = false};
     domain->context->order_id = id;
-    enum iw_error error = orders_find(&domain->store, account_id, id, &view->order, &view->files);
+    enum iw_error error = orders_find(&domain->db, account_id, id, &view->order, &view->files);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL) : error;
 }
 
@@ -18,14 +18,14 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     *count = 0;
     if (order->type != ORDER_WATERMARK_EMBED)
         return IW_OK;
-    return texts_list(&domain->store, order->id, texts, count);
+    return texts_list(&domain->db, order->id, texts, count);
 }
 
 enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
                            size_t *count)
 {
     *count = 0;
-    return order->watermark_text == NULL ? IW_OK : texts_places(&domain->store, order->id, places, count);
+    return order->watermark_text == NULL ? IW_OK : texts_places(&domain->db, order->id, places, count);
 }
 
 bool order_file_is_missing(const struct order_file *file)

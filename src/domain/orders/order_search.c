@@ -82,7 +82,7 @@ static enum iw_error pieces_read(struct lookup *lookup, const struct segments_ra
 {
     struct context *context = lookup->domain->context;
     const struct segments_reader reader = {segment_take, row_take, lookup};
-    enum iw_error error = segments_read(&lookup->domain->store, range, &lookup->query, &reader);
+    enum iw_error error = segments_read(&lookup->domain->db, range, &lookup->query, &reader);
     if (error != IW_OK || !lookup->is_damaged)
         return error;
     context_cause(context, "a row of order_words is damaged");
@@ -121,13 +121,13 @@ static bool is_by_index(const struct lookup *lookup)
 
 static enum iw_error tail_read(struct lookup *lookup)
 {
-    const struct store *store = &lookup->domain->store;
+    const struct db *db = &lookup->domain->db;
     struct order_filter younger = *lookup->filter;
     if (lookup->count > 0)
         younger.id_above = lookup->pieces[lookup->count - 1].segment.last_id;
     if (is_by_index(lookup))
-        return orders_count(store, &younger, &lookup->tail_count);
-    enum iw_error error = orders_names(store, &younger, tail_take, lookup);
+        return orders_count(db, &younger, &lookup->tail_count);
+    enum iw_error error = orders_names(db, &younger, tail_take, lookup);
     lookup->tail_count = lookup->tail.count;
     return error;
 }
@@ -239,7 +239,7 @@ static enum iw_error page_by_index(const struct lookup *lookup, int64_t limit, i
             offset -= lookup->pieces[at - 1].match_count;
         part.id_up_to = lookup->pieces[at - 1].segment.last_id;
     }
-    return orders_page(&lookup->domain->store, &part, limit, offset, &page->orders, &page->count);
+    return orders_page(&lookup->domain->db, &part, limit, offset, &page->orders, &page->count);
 }
 
 enum iw_error order_search_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
@@ -255,7 +255,7 @@ enum iw_error order_search_page(struct domain *domain, const struct order_filter
     else if (is_there)
         error = ids_collect(&lookup, domain->context->arena, &found);
     if (error == IW_OK && found.ids.count > 0)
-        error = orders_of_ids(&domain->store, filter->account_id, &found.ids, &page->orders, &page->count);
+        error = orders_of_ids(&domain->db, filter->account_id, &found.ids, &page->orders, &page->count);
     lookup_end(&lookup);
     return error;
 }
@@ -266,13 +266,13 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
     struct lookup lookup;
     struct found found = {.skip = 0};
     if (filter->keyword == NULL)
-        return orders_stream(&domain->store, filter, take, user);
+        return orders_stream(&domain->db, filter, take, user);
     enum iw_error error = lookup_begin(&lookup, domain, filter);
     found.most = (size_t)lookup.total;
     if (error == IW_OK)
         error = ids_collect(&lookup, lookup.arena, &found);
     if (error == IW_OK)
-        error = orders_stream_ids(&domain->store, filter->account_id, &found.ids, take, user);
+        error = orders_stream_ids(&domain->db, filter->account_id, &found.ids, take, user);
     lookup_end(&lookup);
     return error;
 }
@@ -280,19 +280,19 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
 /* ---- building the index ---- */
 
 /* Locks the newest segment if it is open, else begins one.  NOT_FOUND: there are too few new orders. */
-static enum iw_error segment_grown(const struct store *store, int64_t account_id, int64_t horizon_id,
+static enum iw_error segment_grown(const struct db *db, int64_t account_id, int64_t horizon_id,
                                    struct segment *segment)
 {
     bool has_new = false;
     int64_t least = grown_min;
-    enum iw_error error = segments_lock(store, account_id, INT64_MAX, segment);
+    enum iw_error error = segments_lock(db, account_id, INT64_MAX, segment);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     if (!segment->is_open)
         segment->first_id = error == IW_OK ? segment->last_id + 1 : 0;
     else if (segment->order_count > least)
         least = segment->order_count < grown_max ? segment->order_count : grown_max;
-    error = segments_has_new(store, account_id, segment->last_id, horizon_id, least, &has_new);
+    error = segments_has_new(db, account_id, segment->last_id, horizon_id, least, &has_new);
     return error == IW_OK && !has_new ? IW_NOT_FOUND : error;
 }
 
@@ -301,20 +301,19 @@ static enum iw_error segment_build(struct domain *domain, int64_t account_id, in
                                    int64_t horizon_id, bool *is_changed)
 {
     enum iw_error error;
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     bool is_due = first_id >= 0;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct segment segment = {.first_id = 0};
         struct search_build build = {.arena = arena_new(arena_max)};
-        error = is_due ? segments_lock(store, account_id, first_id, &segment)
-                       : segment_grown(store, account_id, horizon_id, &segment);
+        error = is_due ? segments_lock(db, account_id, first_id, &segment)
+                       : segment_grown(db, account_id, horizon_id, &segment);
         if (error == IW_OK && is_due && segment.first_id != first_id)
             error = IW_NOT_FOUND;
         if (error == IW_OK)
-            error =
-                segments_gather(store, account_id, &segment, is_due ? segment.last_id : horizon_id, &build);
+            error = segments_gather(db, account_id, &segment, is_due ? segment.last_id : horizon_id, &build);
         if (error == IW_OK)
-            error = segments_write(store, account_id, &segment, &build, is_due ? renewed_s : again_s);
+            error = segments_write(db, account_id, &segment, &build, is_due ? renewed_s : again_s);
         arena_free(build.arena);
     }
     *is_changed = error == IW_OK;
@@ -330,11 +329,11 @@ enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool 
     struct query_ids grown = {.count = 0};
     int64_t account_id, first_id, horizon_id = order_id_make(clock_now_ms() - commit_ms, 0);
     *is_changed = false;
-    enum iw_error error = segments_due(&domain->store, &account_id, &first_id);
+    enum iw_error error = segments_due(&domain->db, &account_id, &first_id);
     if (error == IW_OK)
         error = segment_build(domain, account_id, first_id, horizon_id, is_changed);
     if ((error == IW_OK && !*is_changed) || error == IW_NOT_FOUND)
-        error = segments_grown(&domain->store, horizon_id, grown_min, after_id, &grown);
+        error = segments_grown(&domain->db, horizon_id, grown_min, after_id, &grown);
     for (unsigned i = 0; error == IW_OK && !*is_changed && i < grown.count; i++) {
         error = segment_build(domain, grown.items[i], -1, horizon_id, is_changed);
         /* The account may have more orders; after an error the others come first. */

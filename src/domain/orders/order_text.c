@@ -64,8 +64,7 @@ enum iw_error order_text_resolve(const struct domain *domain, int64_t account_id
     size_t count;
     struct arena *arena = domain->context->arena;
     struct text_entry *entries = entries_make(arena, requested, &count);
-    enum iw_error error =
-        texts_register(&domain->store, account_id, entries, count, clock_now_ms(), new_count);
+    enum iw_error error = texts_register(&domain->db, account_id, entries, count, clock_now_ms(), new_count);
     for (unsigned i = 0; error == IW_OK && i < requested->file_count; i++)
         files[i].text_ids = shares_texts(requested, i) ? files[i - 1].text_ids
                                                        : ids_of(arena, &requested->files[i], entries, count);

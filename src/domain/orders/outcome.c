@@ -72,33 +72,33 @@ static struct name_request result_name_request(struct arena *arena, const char *
  * Makes the names of an order's results unique, after its last file: the extension depends on the format.
  * Failed files count too, so that "photo-2.png" keeps its number when "photo.png" failed.
  */
-static enum iw_error names_settle(const struct store *store, int64_t order_id)
+static enum iw_error names_settle(const struct db *db, int64_t order_id)
 {
     struct result_slot *places;
     unsigned count;
-    enum iw_error error = results_slots(store, order_id, &places, &count);
+    enum iw_error error = results_slots(db, order_id, &places, &count);
     if (error != IW_OK)
         return error;
-    struct name_request *requests = arena_array(store->context->arena, count + 1, sizeof *requests);
+    struct name_request *requests = arena_array(db->context->arena, count + 1, sizeof *requests);
     for (unsigned i = 0; i < count; i++)
-        requests[i] = result_name_request(store->context->arena, places[i].file_name, places[i].copy,
+        requests[i] = result_name_request(db->context->arena, places[i].file_name, places[i].copy,
                                           places[i].copy_count < 2, places[i].format);
-    const char **names = name_list(store->context->arena, requests, count);
+    const char **names = name_list(db->context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
         if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
-            error = results_rename(store, places[i].result_id, names[i]);
+            error = results_rename(db, places[i].result_id, names[i]);
     return error;
 }
 
-static enum iw_error usage_count(const struct store *store, const struct outcome_write *record)
+static enum iw_error usage_count(const struct db *db, const struct outcome_write *record)
 {
     char day[11];
     clock_day(record->now_ms, day);
-    return usage_add(store, record->order.account_id, day, 1);
+    return usage_add(db, record->order.account_id, day, 1);
 }
 
 /* A result for download; of a zero-copy order, one for the push that follows. */
-static enum iw_error result_write(const struct store *store, struct outcome_write *record)
+static enum iw_error result_write(const struct db *db, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     struct result result = record->outcome->result;
@@ -106,33 +106,33 @@ static enum iw_error result_write(const struct store *store, struct outcome_writ
     result.file_id = job->file_id;
     result.copy = job->copy;
     const struct name_request wanted =
-        result_name_request(store->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
-    result.name = name_one(store->context->arena, &wanted);
-    enum iw_error error = results_write(store, &result, record->now_ms);
+        result_name_request(db->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    result.name = name_one(db->context->arena, &wanted);
+    enum iw_error error = results_write(db, &result, record->now_ms);
     if (error == IW_OK)
-        error = files_result_write(store, job->file_id, result.size_bytes,
+        error = files_result_write(db, job->file_id, result.size_bytes,
                                    job->kind == JOB_PROTECT ? result.protection_percent : -1);
     if (error != IW_OK)
         return error;
     if (record->order.is_zero_copy) {
         record->effect.is_job_queued = true;
-        return jobs_insert_push(store, job);
+        return jobs_insert_push(db, job);
     }
     record->order.result_count++;
     if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
         record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
         record->effect.is_thumbnail_used = true;
-        error = orders_thumbnail_digest_write(store, record->order.id, record->outcome->thumbnail_digest);
+        error = orders_thumbnail_digest_write(db, record->order.id, record->outcome->thumbnail_digest);
     }
     if (error == IW_OK)
-        error = usage_count(store, record);
-    return error == IW_OK ? quotas_stored(store, record->order.account_id, result.size_bytes) : error;
+        error = usage_count(db, record);
+    return error == IW_OK ? quotas_stored(db, record->order.account_id, result.size_bytes) : error;
 }
 
-static enum iw_error pushed_write(const struct store *store, struct outcome_write *record)
+static enum iw_error pushed_write(const struct db *db, struct outcome_write *record)
 {
     record->order.result_count++;
-    return usage_count(store, record);
+    return usage_count(db, record);
 }
 
 /* What an extraction found of its account: the texts, one a line, and the certainty of the weakest. */
@@ -142,117 +142,116 @@ struct findings {
 };
 
 /* Add a number if it is of the order's account. */
-static enum iw_error finding_add(const struct store *store, const struct outcome_write *record,
-                                 unsigned index, struct findings *findings)
+static enum iw_error finding_add(const struct db *db, const struct outcome_write *record, unsigned index,
+                                 struct findings *findings)
 {
     const char *text;
     size_t length;
     uint64_t number = record->outcome->watermark_numbers[index];
     int64_t certainty = record->outcome->watermark_certainties[index];
-    enum iw_error error = texts_find(store, record->order.account_id, number, &text, &length);
+    enum iw_error error = texts_find(db, record->order.account_id, number, &text, &length);
     if (error != IW_OK)
         return error == IW_NOT_FOUND ? IW_OK : error;
     if (findings->texts.length > 0)
         text_add_string(&findings->texts, "\n");
     text_add(&findings->texts, text, length);
     findings->certainty = certainty < findings->certainty ? certainty : findings->certainty;
-    return texts_reading_write(store, record->order.id, number);
+    return texts_reading_write(db, record->order.id, number);
 }
 
 /* A collage may hold marks of several accounts. */
-static enum iw_error reading_write(const struct store *store, struct outcome_write *record)
+static enum iw_error reading_write(const struct db *db, struct outcome_write *record)
 {
     struct findings findings = {.certainty = INT64_MAX};
-    enum iw_error error = usage_count(store, record);
-    text_init(&findings.texts, store->context->arena);
+    enum iw_error error = usage_count(db, record);
+    text_init(&findings.texts, db->context->arena);
     for (unsigned i = 0; error == IW_OK && i < record->outcome->watermark_count; i++)
-        error = finding_add(store, record, i, &findings);
+        error = finding_add(db, record, i, &findings);
     record->order_event = findings.texts.length > 0 ? ORDER_EVENT_DETECT : ORDER_EVENT_UNDETECT;
     if (error != IW_OK || findings.texts.length == 0)
         return error;
-    return orders_watermark_write(store, record->order.id, findings.texts.data, findings.texts.length,
+    return orders_watermark_write(db, record->order.id, findings.texts.data, findings.texts.length,
                                   findings.certainty);
 }
 
 /* Writes the row that names the fetched bytes, and the job on them. */
-static enum iw_error fetched_write(const struct store *store, struct outcome_write *record)
+static enum iw_error fetched_write(const struct db *db, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
     record->effect.is_job_queued = true;
     const struct upload_facts *fetched = &record->outcome->fetched;
-    enum iw_error error = files_upload_write(store, job->file_id, record->now_ms, fetched);
+    enum iw_error error = files_upload_write(db, job->file_id, record->now_ms, fetched);
     if (error == IW_OK)
-        error = jobs_insert_for_file(store, job->order_id, job->file_id);
-    return error == IW_OK ? quotas_stored(store, record->order.account_id, fetched->size_bytes) : error;
+        error = jobs_insert_for_file(db, job->order_id, job->file_id);
+    return error == IW_OK ? quotas_stored(db, record->order.account_id, fetched->size_bytes) : error;
 }
 
-static enum iw_error trouble_write(const struct store *store, struct outcome_write *record)
+static enum iw_error trouble_write(const struct db *db, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
-    return files_error_write(store, outcome->job->file_id, outcome->error, outcome->sentence);
+    return files_error_write(db, outcome->job->file_id, outcome->error, outcome->sentence);
 }
 
 /* Ends the order by the table of transitions; fails if its status changed since it was read. */
-static enum iw_error order_end(const struct store *store, struct outcome_write *record,
-                               enum order_event event)
+static enum iw_error order_end(const struct db *db, struct outcome_write *record, enum order_event event)
 {
     const struct order_progress *order = &record->order;
     enum order_status next;
     if (!order_next(order->type, order->status, event, &next)) {
-        context_cause(store->context, "order event %s is not legal in %s", order_event_name(event),
+        context_cause(db->context, "order event %s is not legal in %s", order_event_name(event),
                       order_status_name(order->status));
-        return context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL);
+        return context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
     int64_t expires_at_ms =
         next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
-    enum iw_error error = orders_close(store, order, next, record->now_ms, expires_at_ms);
+    enum iw_error error = orders_close(db, order, next, record->now_ms, expires_at_ms);
     return error == IW_OK
                ? webhook_order_ended(record->domain, order->account_id, order->id, order->type, next)
                : error;
 }
 
 /* After the last file: ends the order, or queues the archive of several results. */
-static enum iw_error files_done(const struct store *store, struct outcome_write *record)
+static enum iw_error files_done(const struct db *db, struct outcome_write *record)
 {
     const struct order_progress *order = &record->order;
     if (order->completed_count + order->failed_count < order->file_count)
         return IW_OK;
     if (record->order_event != ORDER_EVENT_COUNT)
-        return order_end(store, record, record->order_event);
+        return order_end(db, record, record->order_event);
     if (order->result_count == 0)
-        return order_end(store, record, ORDER_EVENT_FAIL);
+        return order_end(db, record, ORDER_EVENT_FAIL);
     bool is_alone = order->file_count == 1 && order->type == ORDER_ANTI_AI;
-    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(store, order->id);
+    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(db, order->id);
     if (error != IW_OK)
         return error;
     if (order->result_count == 1 || order->is_zero_copy)
-        return order_end(store, record, ORDER_EVENT_SUCCEED);
+        return order_end(db, record, ORDER_EVENT_SUCCEED);
     record->effect.is_job_queued = true;
-    return jobs_insert_archive(store, order->id);
+    return jobs_insert_archive(db, order->id);
 }
 
-static enum iw_error archive_write(const struct store *store, struct outcome_write *record)
+static enum iw_error archive_write(const struct db *db, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
-    enum iw_error error = orders_archive_write(store, outcome->job->order_id, outcome->archive_store_key,
+    enum iw_error error = orders_archive_write(db, outcome->job->order_id, outcome->archive_store_key,
                                                outcome->archive_bytes, outcome->archive_digest);
     if (error == IW_OK)
-        error = quotas_stored(store, record->order.account_id, outcome->archive_bytes);
-    return error == IW_OK ? order_end(store, record, ORDER_EVENT_SUCCEED) : error;
+        error = quotas_stored(db, record->order.account_id, outcome->archive_bytes);
+    return error == IW_OK ? order_end(db, record, ORDER_EVENT_SUCCEED) : error;
 }
 
 /* A file ends when no job on it is left. */
-static enum iw_error file_end(const struct store *store, struct outcome_write *record)
+static enum iw_error file_end(const struct db *db, struct outcome_write *record)
 {
     int64_t left;
     bool is_failed;
     const struct job *job = record->outcome->job;
-    enum iw_error error = jobs_left(store, job->order_id, job->file_id, &left);
+    enum iw_error error = jobs_left(db, job->order_id, job->file_id, &left);
     if (error != IW_OK || left > 0)
         return error;
-    error = files_end(store, job->file_id, record->now_ms, &is_failed);
+    error = files_end(db, job->file_id, record->now_ms, &is_failed);
     if (error == IW_OK && is_failed)
         record->order.failed_count++;
     else if (error == IW_OK)
@@ -260,41 +259,41 @@ static enum iw_error file_end(const struct store *store, struct outcome_write *r
     return error;
 }
 
-static enum iw_error file_write(const struct store *store, struct outcome_write *record)
+static enum iw_error file_write(const struct db *db, struct outcome_write *record)
 {
-    static enum iw_error (*const writers[])(const struct store *, struct outcome_write *) = {
+    static enum iw_error (*const writers[])(const struct db *, struct outcome_write *) = {
         [OUTCOME_RESULT] = result_write, [OUTCOME_READING] = reading_write, [OUTCOME_FETCHED] = fetched_write,
         [OUTCOME_PUSHED] = pushed_write, [OUTCOME_TROUBLE] = trouble_write,
     };
     const struct job *job = record->outcome->job;
-    enum iw_error error = writers[record->outcome->kind](store, record);
+    enum iw_error error = writers[record->outcome->kind](db, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
-        error = files_note_write(store, job->file_id, record->outcome->note_code, record->outcome->note);
+        error = files_note_write(db, job->file_id, record->outcome->note_code, record->outcome->note);
     /* A zero-copy result is deleted after the push, also after a failed one. */
     if (error == IW_OK && job->kind == JOB_PUSH)
-        error = results_forget(store, job->order_id, job->file_id, job->copy);
+        error = results_forget(db, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)
-        error = file_end(store, record);
+        error = file_end(db, record);
     if (error == IW_OK)
-        error = orders_progress_write(store, &record->order, record->now_ms);
-    return error == IW_OK ? files_done(store, record) : error;
+        error = orders_progress_write(db, &record->order, record->now_ms);
+    return error == IW_OK ? files_done(db, record) : error;
 }
 
-static enum iw_error record_write(const struct store *store, struct outcome_write *record)
+static enum iw_error record_write(const struct db *db, struct outcome_write *record)
 {
     const struct outcome *outcome = record->outcome;
     record->effect.verdict = verdict_of(record->domain, outcome);
-    enum iw_error error = orders_progress_lock(store, outcome->job->order_id, &record->order);
+    enum iw_error error = orders_progress_lock(db, outcome->job->order_id, &record->order);
     if (error != IW_OK)
         return error;
     if (record->order.status != ORDER_IN_PROGRESS) {
         record->effect.verdict.event = JOB_EVENT_CANCEL;
         record->effect.is_order_gone = true;
     }
-    error = jobs_move(store, outcome->job, &record->effect.verdict, outcome->reason);
+    error = jobs_move(db, outcome->job, &record->effect.verdict, outcome->reason);
     if (error != IW_OK || record->effect.is_order_gone || record->effect.verdict.event == JOB_EVENT_RETRY)
         return error;
-    return outcome->job->kind == JOB_ARCHIVE ? archive_write(store, record) : file_write(store, record);
+    return outcome->job->kind == JOB_ARCHIVE ? archive_write(db, record) : file_write(db, record);
 }
 
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
@@ -302,10 +301,10 @@ enum iw_error outcome_record(const struct domain *domain, const struct outcome *
 {
     enum iw_error error;
     *effect = (struct outcome_effect){0};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct outcome_write record = {
             .domain = domain, .outcome = outcome, .order_event = ORDER_EVENT_COUNT, .now_ms = clock_now_ms()};
-        error = record_write(&domain->store, &record);
+        error = record_write(&domain->db, &record);
         *effect = record.effect;
     }
     return error;
@@ -315,5 +314,5 @@ enum iw_error outcome_release(const struct domain *domain, const struct job *job
 {
     const struct job_verdict verdict = {
         .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};
-    return jobs_move(&domain->store, job, &verdict, "given_back");
+    return jobs_move(&domain->db, job, &verdict, "given_back");
 }

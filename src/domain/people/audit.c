@@ -21,7 +21,7 @@ enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, co
                                 bool *is_known)
 {
     struct arena *arena = domain->context->arena;
-    return audit_has(&domain->store, user_id, "signedIn",
+    return audit_has(&domain->db, user_id, "signedIn",
                      arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
 }
 
@@ -65,7 +65,7 @@ enum iw_error audit_add(const struct domain *domain, const struct audit_actor *a
                                     .details = details.data};
     log_event(LOG_INFO, domain->context, "audit", LOG_TEXT("what", event),
               LOG_NUMBER("user_id", actor->user_id), LOG_TEXT("address", row.address));
-    return audit_insert(&domain->store, actor->account_id, &row);
+    return audit_insert(&domain->db, actor->account_id, &row);
 }
 
 enum iw_error audit_change_note(struct domain *domain, const struct user *user,

@@ -80,12 +80,12 @@ enum iw_error mail_queue(const struct domain *domain, const struct mail *mail)
     size_t size = strnlen(plain, plain_bytes_max);
     uint8_t *sealed = arena_alloc(arena, size + crypto_seal_bytes);
     crypto_seal(domain->secret_box->key, about_of(arena, mail->recipient), plain, size, sealed);
-    return mails_insert(&domain->store, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
+    return mails_insert(&domain->db, mail->recipient, sealed, size + crypto_seal_bytes, clock_now_ms());
 }
 
 enum iw_error mail_is_due(const struct domain *domain, bool *is_due)
 {
-    return mails_are_due(&domain->store, clock_now_ms(), is_due);
+    return mails_are_due(&domain->db, clock_now_ms(), is_due);
 }
 
 /* Leases again after a seal that does not open: that mail is deleted. */
@@ -95,7 +95,7 @@ enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease)
     struct arena *arena = domain->context->arena;
     for (;;) {
         int64_t now_ms = clock_now_ms();
-        enum iw_error error = mails_lease(&domain->store, now_ms, now_ms + lease_ms, &row);
+        enum iw_error error = mails_lease(&domain->db, now_ms, now_ms + lease_ms, &row);
         if (error != IW_OK)
             return error;
         *lease = (struct mail_lease){.id = row.id, .attempt = row.attempt, .recipient = row.recipient};
@@ -116,7 +116,7 @@ enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease)
 
 enum iw_error mail_done(const struct domain *domain, const struct mail_lease *lease)
 {
-    return mails_delete(&domain->store, lease->id, lease->attempt);
+    return mails_delete(&domain->db, lease->id, lease->attempt);
 }
 
 enum iw_error mail_failed(const struct domain *domain, const struct mail_lease *lease, const char *reason,
@@ -127,5 +127,5 @@ enum iw_error mail_failed(const struct domain *domain, const struct mail_lease *
         return mail_done(domain, lease);
     int64_t wait_ms = (int64_t)retry_first_ms << (lease->attempt < 10 ? lease->attempt - 1 : 9);
     const struct mails_row row = {.id = lease->id, .attempt = lease->attempt};
-    return mails_postpone(&domain->store, &row, clock_now_ms() + wait_ms, reason);
+    return mails_postpone(&domain->db, &row, clock_now_ms() + wait_ms, reason);
 }

@@ -14,10 +14,10 @@ enum { hour_s = 60 * 60, day_s = 24 * hour_s };
 
 enum iw_error member_list(struct domain *domain, int64_t account_id, struct member_rows *rows)
 {
-    enum iw_error error = users_of_account(&domain->store, account_id, &rows->users, &rows->user_count);
+    enum iw_error error = users_of_account(&domain->db, account_id, &rows->users, &rows->user_count);
     if (error == IW_OK)
-        error = keys_of_users(&domain->store, account_id, clock_now_ms(), &rows->keys, &rows->key_count);
-    return error == IW_OK ? invitations_list(&domain->store, account_id, clock_now_ms(), &rows->invitations,
+        error = keys_of_users(&domain->db, account_id, clock_now_ms(), &rows->keys, &rows->key_count);
+    return error == IW_OK ? invitations_list(&domain->db, account_id, clock_now_ms(), &rows->invitations,
                                              &rows->invitation_count)
                           : error;
 }
@@ -38,7 +38,7 @@ static enum iw_error invitations_check(struct domain *domain, const struct membe
     unsigned wait_s = 0;
     struct arena *arena = domain->context->arena;
     enum iw_error error =
-        invitations_count(&domain->store, given->account_id, given->email, clock_now_ms(), &open);
+        invitations_count(&domain->db, given->account_id, given->email, clock_now_ms(), &open);
     if (error != IW_OK || given->is_unlimited)
         return error;
     if (open >= most)
@@ -84,7 +84,7 @@ static enum iw_error invite_write(struct domain *domain, const struct member_inv
                               .values = {*link, given->account_name}};
     enum iw_error error = invitations_check(domain, given);
     if (error == IW_OK)
-        error = invitations_insert(&domain->store, &row, digest, id);
+        error = invitations_insert(&domain->db, &row, digest, id);
     if (error == IW_OK)
         error = mail_queue(domain, &mail);
     return error == IW_OK ? audit_add(domain, given->actor, "memberInvited", "email", given->email, "role",
@@ -98,7 +98,7 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     struct user known = {.id = 0};
     *id = 0;
     *link = NULL;
-    enum iw_error error = users_find_by_email(&domain->store, invitation->email, &known);
+    enum iw_error error = users_find_by_email(&domain->db, invitation->email, &known);
     if (error == IW_OK && known.account.id == invitation->account_id) {
         context_detail(domain->context, "email", "is a member of the account already");
         return context_validated(domain->context);
@@ -106,7 +106,7 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = invite_write(domain, invitation, id, link);
     }
     if (mail_is_on(domain->config))
@@ -119,7 +119,7 @@ enum iw_error member_uninvite(struct domain *domain, const struct session *sessi
 {
     int64_t count = 0;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = invitations_delete(&domain->store, session->account.id, id, &count);
+    enum iw_error error = invitations_delete(&domain->db, session->account.id, id, &count);
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
                             "Your account has no invitation with this id.");
@@ -130,7 +130,7 @@ enum iw_error member_inspect(struct domain *domain, const char *token, struct in
 {
     uint8_t digest[32];
     token_digest(token, digest);
-    enum iw_error error = invitations_find(&domain->store, digest, clock_now_ms(), invitation);
+    enum iw_error error = invitations_find(&domain->db, digest, clock_now_ms(), invitation);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_TOKEN_INVALID, NULL) : error;
 }
 
@@ -138,7 +138,7 @@ enum iw_error member_inspect(struct domain *domain, const char *token, struct in
 static enum iw_error stranger_remove(struct domain *domain, const char *email)
 {
     struct user stranger;
-    enum iw_error error = users_find_by_email(&domain->store, email, &stranger);
+    enum iw_error error = users_find_by_email(&domain->db, email, &stranger);
     if (error == IW_OK)
         return user_unverified_remove(domain, stranger.id);
     context_clear(domain->context);
@@ -153,7 +153,7 @@ static enum iw_error accept_write(struct domain *domain, const char *token, cons
     int64_t count = 0, now_ms = clock_now_ms();
     enum iw_error error = member_inspect(domain, token, &invitation);
     if (error == IW_OK)
-        error = invitations_delete(&domain->store, invitation.account_id, invitation.id, &count);
+        error = invitations_delete(&domain->db, invitation.account_id, invitation.id, &count);
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_TOKEN_INVALID, NULL);
     if (error != IW_OK)
@@ -164,7 +164,7 @@ static enum iw_error accept_write(struct domain *domain, const char *token, cons
     user->email_verified_ms = now_ms;
     error = stranger_remove(domain, user->email);
     if (error == IW_OK)
-        error = users_insert(&domain->store, user, now_ms, &user->id);
+        error = users_insert(&domain->db, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
         context_clear(domain->context);
         return context_fail(domain->context, IW_VALIDATION_FAILED,
@@ -185,10 +185,10 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = accept_write(domain, token, place, user);
     }
-    return error == IW_OK ? users_find(&domain->store, user->id, user) : error;
+    return error == IW_OK ? users_find(&domain->db, user->id, user) : error;
 }
 
 /* ---- members ---- */
@@ -201,14 +201,14 @@ static enum iw_error member_lock(struct domain *domain, int64_t account_id, int6
                                  struct user *user)
 {
     int64_t owners = 0;
-    enum iw_error error = users_lock(&domain->store, user_id, user);
+    enum iw_error error = users_lock(&domain->db, user_id, user);
     if (error == IW_NOT_FOUND || (error == IW_OK && user->account.id != account_id)) {
         context_clear(domain->context);
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
                             "Your account has no member with this id.");
     }
     if (error == IW_OK)
-        error = users_owners_lock(&domain->store, account_id, &owners);
+        error = users_owners_lock(&domain->db, account_id, &owners);
     bool is_owner = error == IW_OK && user->role == USER_OWNER && !user->is_disabled;
     return is_owner && !stays_owner && owners <= 1 ? context_fail(domain->context, IW_LAST_OWNER, NULL)
                                                    : error;
@@ -219,11 +219,11 @@ enum iw_error member_role_set(struct domain *domain, const struct session *sessi
 {
     enum iw_error error;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user user;
         error = member_lock(domain, session->account.id, user_id, role == USER_OWNER, &user);
         if (error == IW_OK)
-            error = users_role_set(&domain->store, user_id, role);
+            error = users_role_set(&domain->db, user_id, role);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "roleChanged", "email", user.email, "role",
                               user_role_name(role), NULL);
@@ -237,14 +237,14 @@ enum iw_error member_remove(struct domain *domain, const struct session *session
     enum iw_error error;
     int64_t account_id = session->account.id;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user user;
         int64_t keys = 0;
         error = member_lock(domain, account_id, user_id, false, &user);
         if (error == IW_OK)
-            error = users_delete(&domain->store, user_id);
+            error = users_delete(&domain->db, user_id);
         if (error == IW_OK && are_keys_revoked)
-            error = keys_revoke_of_user(&domain->store, account_id, user_id, clock_now_ms(), &keys);
+            error = keys_revoke_of_user(&domain->db, account_id, user_id, clock_now_ms(), &keys);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "memberRemoved", "email", user.email, "revokedKeys",
                               arena_printf(domain->context->arena, "%lld", (long long)keys), NULL);
@@ -258,15 +258,15 @@ enum iw_error member_flags_set(struct domain *domain, const struct user *user,
     enum iw_error error;
     struct audit_actor of_account = *actor;
     of_account.account_id = user->account.id;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user now;
-        error = users_lock(&domain->store, user->id, &now);
+        error = users_lock(&domain->db, user->id, &now);
         bool is_admin = flags->is_admin >= 0 ? flags->is_admin != 0 : now.is_admin;
         bool is_disabled = flags->is_disabled >= 0 ? flags->is_disabled != 0 : now.is_disabled;
         if (error == IW_OK)
-            error = users_flags_set(&domain->store, now.id, is_admin, is_disabled);
+            error = users_flags_set(&domain->db, now.id, is_admin, is_disabled);
         if (error == IW_OK && is_disabled)
-            error = sessions_end_others(&domain->store, now.id, 0);
+            error = sessions_end_others(&domain->db, now.id, 0);
         if (error == IW_OK && is_admin != now.is_admin)
             error = audit_add(domain, &of_account, is_admin ? "adminGranted" : "adminRevoked", "email",
                               now.email, NULL);

@@ -53,10 +53,10 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     crypto_wipe(secret, sizeof secret);
     enum iw_error error;
     const struct audit_actor actor = audit_actor_of(user, place);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "totp_make");
         if (error == IW_OK)
-            error = users_totp_set(&domain->store, user->id, sealed, sizeof sealed);
+            error = users_totp_set(&domain->db, user->id, sealed, sizeof sealed);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "secondFactorMade", NULL);
     }
@@ -130,7 +130,7 @@ static enum iw_error codes_write(struct domain *domain, const struct user *user,
     for (int i = 0; i < second_factor_codes; i++)
         codes[i] = code_new(domain->context->arena, digests[i]);
     enum iw_error error =
-        tokens_codes_set(&domain->store, user->id, (const uint8_t(*)[32])digests, second_factor_codes);
+        tokens_codes_set(&domain->db, user->id, (const uint8_t(*)[32])digests, second_factor_codes);
     return error == IW_OK ? audit_add(domain, &actor, event, NULL) : error;
 }
 
@@ -144,13 +144,13 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
         context_detail(domain->context, "code", "is not the code that the authenticator shows now");
         return context_validated(domain->context);
     }
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "totp_enable");
         /* The step's code cannot sign in any more.  NOT_FOUND: it was used before. */
         if (error == IW_OK)
-            error = users_totp_step(&domain->store, user->id, step);
+            error = users_totp_step(&domain->db, user->id, step);
         if (error == IW_OK || error == IW_NOT_FOUND)
-            error = users_totp_enable(&domain->store, user->id, clock_now_ms());
+            error = users_totp_enable(&domain->db, user->id, clock_now_ms());
         if (error == IW_OK)
             error = session_renew(domain, user, place, fresh);
         if (error == IW_OK)
@@ -166,7 +166,7 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
     if (user->totp_enabled_ms == 0)
         return context_fail(domain->context, IW_VALIDATION_FAILED,
                             "The second factor is off; recovery codes come with it.");
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "recovery_codes");
         if (error == IW_OK)
             error = codes_write(domain, user, place, "recoveryCodesMade", codes);
@@ -178,12 +178,12 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
                                     const struct audit_actor *actor)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "totp_disable");
         if (error == IW_OK)
-            error = users_totp_set(&domain->store, user->id, NULL, 0);
+            error = users_totp_set(&domain->db, user->id, NULL, 0);
         if (error == IW_OK)
-            error = tokens_codes_set(&domain->store, user->id, NULL, 0);
+            error = tokens_codes_set(&domain->db, user->id, NULL, 0);
         if (error == IW_OK)
             error = audit_add(domain, actor, "secondFactorDisabled", "email", user->email, NULL);
     }
@@ -199,7 +199,7 @@ static enum iw_error recovery_take(const struct domain *domain, const struct use
     if (clean == NULL)
         return IW_NOT_FOUND;
     crypto_sha256(clean, code_letters, digest);
-    enum iw_error error = tokens_code_take(&domain->store, user->id, digest);
+    enum iw_error error = tokens_code_take(&domain->db, user->id, digest);
     return error == IW_OK ? audit_add(domain, &actor, "recoveryCodeUsed", NULL) : error;
 }
 
@@ -209,7 +209,7 @@ enum iw_error second_factor_take(const struct domain *domain, const struct user 
     int64_t step = 0;
     /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
     enum iw_error error = code_is_shown(domain, user, code, &step)
-                              ? users_totp_step(&domain->store, user->id, step)
+                              ? users_totp_step(&domain->db, user->id, step)
                               : recovery_take(domain, user, code, place);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

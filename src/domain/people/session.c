@@ -75,9 +75,9 @@ enum iw_error session_open(const struct domain *domain, const struct user *user,
                                      .user_agent = user_agent_clean(arena, place->user_agent),
                                      .created_ms = now_ms,
                                      .expires_ms = now_ms + domain->config->console_session_s * 1000};
-    enum iw_error error = sessions_insert(&domain->store, &row, digest);
+    enum iw_error error = sessions_insert(&domain->db, &row, digest);
     if (error == IW_OK)
-        error = sessions_trim(&domain->store, user->id, sessions_max);
+        error = sessions_trim(&domain->db, user->id, sessions_max);
     if (error != IW_OK)
         return error;
     fresh->session = (struct session){.user = *user};
@@ -88,7 +88,7 @@ enum iw_error session_open(const struct domain *domain, const struct user *user,
 enum iw_error session_renew(const struct domain *domain, const struct user *user,
                             const struct audit_place *place, struct session_new *fresh)
 {
-    enum iw_error error = sessions_end_others(&domain->store, user->id, 0);
+    enum iw_error error = sessions_end_others(&domain->db, user->id, 0);
     return error == IW_OK ? session_open(domain, user, place, fresh) : error;
 }
 
@@ -101,18 +101,18 @@ enum iw_error session_find(struct domain *domain, const char *token, const struc
     if (token == NULL)
         return context_fail(domain->context, IW_SESSION_REQUIRED, NULL);
     token_digest(token, digest);
-    enum iw_error error = sessions_find(&domain->store, digest, &row);
+    enum iw_error error = sessions_find(&domain->db, digest, &row);
     if (error == IW_OK &&
         (row.expires_ms <= now_ms || row.seen_ms + domain->config->console_session_idle_s * 1000 <= now_ms))
         error = IW_NOT_FOUND;
     if (error == IW_OK)
-        error = users_find(&domain->store, row.user_id, &session->user);
+        error = users_find(&domain->db, row.user_id, &session->user);
     if (error == IW_NOT_FOUND)
         context_clear(domain->context);
     if (error == IW_NOT_FOUND || (error == IW_OK && session->user.is_disabled))
         return context_fail(domain->context, IW_SESSION_REQUIRED, NULL);
     if (error == IW_OK && now_ms - row.seen_ms >= touch_every_ms)
-        error = sessions_touch(&domain->store, row.id, place->address, now_ms);
+        error = sessions_touch(&domain->db, row.id, place->address, now_ms);
     if (error != IW_OK)
         return error;
     session->id = row.id;
@@ -129,7 +129,7 @@ enum iw_error session_list(struct domain *domain, int64_t user_id, int64_t limit
                                        .now_ms = now_ms,
                                        .limit = limit,
                                        .offset = offset};
-    return sessions_page(&domain->store, &page, &rows->items, &rows->count, &rows->total);
+    return sessions_page(&domain->db, &page, &rows->items, &rows->count, &rows->total);
 }
 
 enum iw_error session_end(struct domain *domain, const struct session *session, int64_t id,
@@ -137,7 +137,7 @@ enum iw_error session_end(struct domain *domain, const struct session *session, 
 {
     int64_t count = 0;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = sessions_end(&domain->store, session->user.id, id, &count);
+    enum iw_error error = sessions_end(&domain->db, session->user.id, id, &count);
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "You have no session with this id.");
     if (error != IW_OK)
@@ -149,6 +149,6 @@ enum iw_error session_end_others(struct domain *domain, const struct session *se
                                  const struct audit_place *place)
 {
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = sessions_end_others(&domain->store, session->user.id, session->id);
+    enum iw_error error = sessions_end_others(&domain->db, session->user.id, session->id);
     return error == IW_OK ? audit_add(domain, &actor, "sessionsEnded", NULL) : error;
 }

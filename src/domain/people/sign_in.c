@@ -42,7 +42,7 @@ static enum iw_error open_write(struct domain *domain, const struct user *user,
     if (error == IW_OK)
         error = session_open(domain, user, place, fresh);
     if (error == IW_OK)
-        error = users_signed_in(&domain->store, user->id, clock_now_ms());
+        error = users_signed_in(&domain->db, user->id, clock_now_ms());
     return error == IW_OK ? audit_add(domain, &actor, "signedIn", "network",
                                       throttle_network(domain->context->arena, place->address), NULL)
                           : error;
@@ -53,7 +53,7 @@ enum iw_error sign_in_new(struct domain *domain, const struct user *user, const 
 {
     enum iw_error error;
     sign_in->challenge = NULL;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = open_write(domain, user, place, &sign_in->fresh);
     }
     return error;
@@ -79,7 +79,7 @@ static enum iw_error hash_renew(struct domain *domain, struct user *user, const 
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     fault_point(FAULT_USER_VERIFIED, "hash_renew");
     if (error == IW_OK)
-        error = users_password_renew(&domain->store, user->id, user->password_hash, hash);
+        error = users_password_renew(&domain->db, user->id, user->password_hash, hash);
     user->password_hash = hash;
     return error;
 }
@@ -99,7 +99,7 @@ static enum iw_error password_accept(struct domain *domain, const struct user *u
 {
     enum iw_error error;
     bool has_factor = user->totp_enabled_ms != 0;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, has_factor ? "challenge" : "sign_in");
         if (error == IW_OK && has_factor)
             error = token_make(domain, user->id, TOKEN_CHALLENGE, &sign_in->challenge);
@@ -115,7 +115,7 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     struct user user = {.id = 0};
     sign_in->challenge = NULL;
     struct throttle_try attempt = {"", email, place->address, false};
-    enum iw_error error = users_find_by_email(&domain->store, email, &user);
+    enum iw_error error = users_find_by_email(&domain->db, email, &user);
     if (error != IW_OK && error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
@@ -153,13 +153,13 @@ enum iw_error sign_in_code(struct domain *domain, const char *challenge, const c
         error = token_take(domain, TOKEN_CHALLENGE, challenge, &user);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, &user, "second_factor");
         /* A wrong code changes nothing. */
         if (error == IW_OK)
             error = second_factor_take(domain, &user, code, place);
         if (error == IW_OK)
-            error = tokens_delete(&domain->store, user.id, TOKEN_CHALLENGE);
+            error = tokens_delete(&domain->db, user.id, TOKEN_CHALLENGE);
         if (error == IW_OK)
             error = open_write(domain, &user, place, &sign_in->fresh);
     }

@@ -90,14 +90,13 @@ static void row_count(struct attempts_row *row, int64_t now_ms, enum counter cou
 
 /* Counts an attempt, or sets *wait_ms until the next one.  A refused attempt writes no row: the network comes
  * first, and its row is there already. */
-static enum iw_error counters_write(const struct store *store, const struct counters *counters,
-                                    int64_t *wait_ms)
+static enum iw_error counters_write(const struct db *db, const struct counters *counters, int64_t *wait_ms)
 {
     struct attempts_row rows[counters_max];
     *wait_ms = 0;
     for (unsigned i = 0; i < counters->count; i++) {
         rows[i] = (struct attempts_row){.name_digest = counters->of[i].digest};
-        enum iw_error error = attempts_lock(store, &rows[i]);
+        enum iw_error error = attempts_lock(db, &rows[i]);
         if (error != IW_OK)
             return error;
         if (rows[i].next_ms > counters->now_ms && !counters->of[i].is_ignored) {
@@ -108,7 +107,7 @@ static enum iw_error counters_write(const struct store *store, const struct coun
     enum iw_error error = IW_OK;
     for (unsigned i = 0; error == IW_OK && i < counters->count; i++) {
         row_count(&rows[i], counters->now_ms, counters->of[i].counter);
-        error = attempts_write(store, &rows[i]);
+        error = attempts_write(db, &rows[i]);
     }
     return error;
 }
@@ -117,8 +116,8 @@ static enum iw_error enter(struct domain *domain, const struct counters *counter
 {
     int64_t wait_ms = 0;
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
-        error = counters_write(&domain->store, counters, &wait_ms);
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
+        error = counters_write(&domain->db, counters, &wait_ms);
     }
     if (error != IW_OK || wait_ms == 0)
         return error;
@@ -132,14 +131,14 @@ static enum iw_error enter(struct domain *domain, const struct counters *counter
 static enum iw_error counters_clear(struct domain *domain, const struct counters *counters)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         for (unsigned i = 0; error == IW_OK && i < counters->count; i++) {
             struct attempts_row row = {.name_digest = counters->of[i].digest};
-            error = attempts_lock(&domain->store, &row);
+            error = attempts_lock(&domain->db, &row);
             row.attempts = counters->of[i].counter == BY_NETWORK && row.attempts > 0 ? row.attempts - 1 : 0;
             row.tried_ms = row.next_ms = counters->now_ms;
             if (error == IW_OK)
-                error = attempts_write(&domain->store, &row);
+                error = attempts_write(&domain->db, &row);
         }
     }
     return error;
@@ -175,10 +174,10 @@ enum iw_error throttle_spend(const struct domain *domain, const char *name, int6
     uint8_t digest[32];
     enum iw_error error;
     crypto_sha256(name, strlen(name), digest);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct attempts_row row = {.name_digest = digest};
         *wait_s = 0;
-        error = attempts_lock(&domain->store, &row);
+        error = attempts_lock(&domain->db, &row);
         if (error != IW_OK)
             continue;
         int64_t now_ms = clock_now_ms();
@@ -188,7 +187,7 @@ enum iw_error throttle_spend(const struct domain *domain, const char *name, int6
         }
         row.tried_ms = now_ms;
         if (row.attempts++ < most)
-            error = attempts_write(&domain->store, &row);
+            error = attempts_write(&domain->db, &row);
         else
             *wait_s = (unsigned)((row.next_ms - now_ms + 999) / 1000);
     }
@@ -201,5 +200,5 @@ enum iw_error throttle_refund(const struct domain *domain, const char *name)
     int64_t now_ms = clock_now_ms();
     const struct attempts_row row = {.name_digest = digest, .tried_ms = now_ms, .next_ms = now_ms};
     crypto_sha256(name, strlen(name), digest);
-    return attempts_write(&domain->store, &row);
+    return attempts_write(&domain->db, &row);
 }

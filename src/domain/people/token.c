@@ -41,7 +41,7 @@ enum iw_error token_make(const struct domain *domain, int64_t user_id, enum toke
                                    .uses = purpose == TOKEN_CHALLENGE ? challenge_uses : 1,
                                    .created_ms = now_ms,
                                    .expires_ms = now_ms + lifetimes_s[purpose] * 1000};
-    return tokens_insert(&domain->store, &row);
+    return tokens_insert(&domain->db, &row);
 }
 
 /* The user of a token that was found with this result. */
@@ -49,7 +49,7 @@ static enum iw_error user_of(const struct domain *domain, enum iw_error error, i
                              struct user *user)
 {
     if (error == IW_OK)
-        error = users_find(&domain->store, user_id, user);
+        error = users_find(&domain->db, user_id, user);
     if (error == IW_NOT_FOUND)
         context_clear(domain->context);
     if (error == IW_NOT_FOUND || (error == IW_OK && user->is_disabled))
@@ -63,7 +63,7 @@ enum iw_error token_find(const struct domain *domain, enum token_purpose purpose
     uint8_t digest[32];
     int64_t user_id = 0;
     token_digest(token, digest);
-    enum iw_error error = tokens_find(&domain->store, purpose, digest, clock_now_ms(), &user_id);
+    enum iw_error error = tokens_find(&domain->db, purpose, digest, clock_now_ms(), &user_id);
     return user_of(domain, error, user_id, user);
 }
 
@@ -73,7 +73,7 @@ enum iw_error token_take(const struct domain *domain, enum token_purpose purpose
     uint8_t digest[32];
     int64_t user_id = 0;
     token_digest(token, digest);
-    enum iw_error error = tokens_take(&domain->store, purpose, digest, clock_now_ms(), &user_id);
+    enum iw_error error = tokens_take(&domain->db, purpose, digest, clock_now_ms(), &user_id);
     return user_of(domain, error, user_id, user);
 }
 

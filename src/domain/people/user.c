@@ -93,13 +93,13 @@ static enum iw_error name_taken(struct context *context)
 static enum iw_error sign_up_write(struct domain *domain, const char *account_name,
                                    const struct audit_place *place, struct user *user)
 {
-    const struct store *store = &domain->store;
-    enum iw_error error = accounts_create(store, account_name, domain->config->console_sign_up_plan,
+    const struct db *db = &domain->db;
+    enum iw_error error = accounts_create(db, account_name, domain->config->console_sign_up_plan,
                                           clock_now_ms(), &user->account.id);
     if (error == IW_TWIN_EXISTS)
         return name_taken(domain->context);
     if (error == IW_OK)
-        error = users_insert(store, user, clock_now_ms(), &user->id);
+        error = users_insert(db, user, clock_now_ms(), &user->id);
     if (error == IW_OK && mail_is_on(domain->config))
         error = verify_queue(domain, user);
     const struct audit_actor actor = audit_actor_of(user, place);
@@ -127,16 +127,16 @@ enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_i
 {
     struct user user;
     bool is_used = true;
-    const struct store *store = &domain->store;
-    enum iw_error error = users_lock(store, user_id, &user);
+    const struct db *db = &domain->db;
+    enum iw_error error = users_lock(db, user_id, &user);
     if (error == IW_OK)
-        error = accounts_is_used(store, user.account.id, user_id, &is_used);
+        error = accounts_is_used(db, user.account.id, user_id, &is_used);
     if (error == IW_NOT_FOUND)
         context_clear(domain->context);
     if (error != IW_OK || user.email_verified_ms != 0 || !mail_is_on(domain->config) || is_used)
         return error == IW_NOT_FOUND ? IW_OK : error;
-    error = users_delete(store, user_id);
-    return error == IW_OK ? erasure_schedule(store, user.account.id, clock_now_ms()) : error;
+    error = users_delete(db, user_id);
+    return error == IW_OK ? erasure_schedule(db, user.account.id, clock_now_ms()) : error;
 }
 
 /* Frees the addresses of sign-ups that were not verified within a day. */
@@ -145,9 +145,9 @@ static enum iw_error unverified_forget(struct domain *domain)
     struct query_ids ids = {.count = 0};
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = users_unverified(&domain->store, clock_now_ms() - day_ms, &ids);
+    enum iw_error error = users_unverified(&domain->db, clock_now_ms() - day_ms, &ids);
     for (size_t i = 0; error == IW_OK && i < ids.count; i++)
-        for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+        for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
             error = user_unverified_remove(domain, ids.items[i]);
         }
     return error;
@@ -168,23 +168,23 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     if (error != IW_OK)
         return error;
     /* First, so that the answer does not show whether the address has a user. */
-    error = accounts_name_is_taken(&domain->store, entry->account_name, &is_taken);
+    error = accounts_name_is_taken(&domain->db, entry->account_name, &is_taken);
     if (error == IW_OK && is_taken)
         return name_taken(domain->context);
     if (error == IW_OK)
         error = unverified_forget(domain);
     if (error != IW_OK)
         return error;
-    error = users_find_by_email(&domain->store, entry->email, &known);
+    error = users_find_by_email(&domain->db, entry->email, &known);
     if (error == IW_OK)
         return address_known(domain, &known, "email");
     if (error != IW_NOT_FOUND)
         return error;
     context_clear(domain->context);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = sign_up_write(domain, entry->account_name, place, user);
     }
-    return error == IW_OK ? users_find(&domain->store, user->id, user) : error;
+    return error == IW_OK ? users_find(&domain->db, user->id, user) : error;
 }
 
 /* ---- verification ---- */
@@ -198,7 +198,7 @@ enum iw_error user_verify_send(struct domain *domain, const struct user *user,
     enum iw_error error = request_count(domain, "verify", user->email, place);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verify_queue(domain, user);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "verificationSent", NULL);
@@ -209,11 +209,11 @@ enum iw_error user_verify_send(struct domain *domain, const struct user *user,
 enum iw_error user_verify(struct domain *domain, const char *token, const struct audit_place *place)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user user;
         error = token_take(domain, TOKEN_VERIFY, token, &user);
         if (error == IW_OK)
-            error = users_email_verified(&domain->store, user.id, clock_now_ms());
+            error = users_email_verified(&domain->db, user.id, clock_now_ms());
         if (error != IW_OK)
             continue;
         const struct audit_actor actor = audit_actor_of(&user, place);
@@ -251,7 +251,7 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
         return IW_OK;
     }
     if (error == IW_OK)
-        error = users_find_by_email(&domain->store, email, &user);
+        error = users_find_by_email(&domain->db, email, &user);
     if (error == IW_OK)
         error = audit_place_known(domain, user.id, place, &is_known);
     if (error == IW_NOT_FOUND) {
@@ -262,7 +262,7 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
     }
     bool is_sent = user.id != 0 && !user.is_disabled;
     const struct audit_actor actor = {.account_id = is_sent ? user.account.id : 0, .address = place->address};
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         if (is_sent)
             error = reset_queue(domain, &user, is_known);
         if (error == IW_OK)
@@ -274,7 +274,7 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
 enum iw_error user_reset_token(struct domain *domain, const struct user *user, const char **token)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = token_make(domain, user->id, TOKEN_RESET, token);
     }
     return error;
@@ -284,25 +284,25 @@ static enum iw_error reset_write(struct domain *domain, const char *token, const
                                  const struct audit_place *place)
 {
     struct user user = {.id = 0};
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     enum iw_error error = token_take(domain, TOKEN_RESET, token, &user);
     if (error == IW_OK)
-        error = users_password_set(store, user.id, hash);
+        error = users_password_set(db, user.id, hash);
     /* The client that signed up did not own this address. */
     bool is_strange = mail_is_on(domain->config) && user.email_verified_ms == 0;
     if (error == IW_OK && is_strange)
-        error = users_totp_set(store, user.id, NULL, 0);
+        error = users_totp_set(db, user.id, NULL, 0);
     if (error == IW_OK && is_strange)
-        error = tokens_codes_set(store, user.id, NULL, 0);
+        error = tokens_codes_set(db, user.id, NULL, 0);
     /* The link came to the address, or from the operator. */
     if (error == IW_OK)
-        error = users_email_verified(store, user.id, clock_now_ms());
+        error = users_email_verified(db, user.id, clock_now_ms());
     if (error == IW_OK)
-        error = sessions_end_others(store, user.id, 0);
+        error = sessions_end_others(db, user.id, 0);
     if (error == IW_OK)
-        error = tokens_delete(store, user.id, TOKEN_RESET);
+        error = tokens_delete(db, user.id, TOKEN_RESET);
     if (error == IW_OK)
-        error = tokens_delete(store, user.id, TOKEN_CHALLENGE);
+        error = tokens_delete(db, user.id, TOKEN_CHALLENGE);
     /* Wrong passwords of others do not make the owner of the address wait. */
     const struct throttle_try attempt = {"", user.email, place->address, false};
     if (error == IW_OK)
@@ -325,7 +325,7 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
         error = password_hash(domain->context, domain->config, password, &hash);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = reset_write(domain, token, hash, place);
     }
     return error;
@@ -338,20 +338,20 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
 {
     const char *hash;
     const struct audit_actor actor = audit_actor_of(user, place);
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "password");
         if (error == IW_OK)
-            error = users_password_set(store, user->id, hash);
+            error = users_password_set(db, user->id, hash);
         if (error == IW_OK)
             error = session_renew(domain, user, place, fresh);
         if (error == IW_OK)
-            error = tokens_delete(store, user->id, TOKEN_RESET);
+            error = tokens_delete(db, user->id, TOKEN_RESET);
         if (error == IW_OK)
-            error = tokens_delete(store, user->id, TOKEN_CHALLENGE);
+            error = tokens_delete(db, user->id, TOKEN_CHALLENGE);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "passwordChanged", NULL);
     }
@@ -364,8 +364,8 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
     enum iw_error error;
     const struct user *user = &session->user;
     const struct audit_actor actor = audit_actor_of(user, place);
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
-        error = users_profile_set(&domain->store, user->id, name, language);
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
+        error = users_profile_set(&domain->db, user->id, name, language);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "profileChanged", "before", user->name, "name", name,
                               "language", user_language_name(language), NULL);
@@ -376,20 +376,20 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
 enum iw_error user_forget(struct domain *domain, int64_t *count)
 {
     int64_t of[6] = {0};
-    const struct store *store = &domain->store;
+    const struct db *db = &domain->db;
     int64_t now_ms = clock_now_ms();
     enum iw_error error =
-        sessions_forget(store, now_ms - domain->config->console_session_idle_s * 1000, now_ms, &of[0]);
+        sessions_forget(db, now_ms - domain->config->console_session_idle_s * 1000, now_ms, &of[0]);
     if (error == IW_OK)
-        error = tokens_forget(store, now_ms, &of[1]);
+        error = tokens_forget(db, now_ms, &of[1]);
     if (error == IW_OK)
-        error = invitations_forget(store, now_ms, &of[2]);
+        error = invitations_forget(db, now_ms, &of[2]);
     if (error == IW_OK)
-        error = attempts_forget(store, now_ms - day_ms, &of[3]);
+        error = attempts_forget(db, now_ms - day_ms, &of[3]);
     if (error == IW_OK)
-        error = audit_forget(store, now_ms - domain->config->console_audit_kept_days * day_ms, &of[4]);
+        error = audit_forget(db, now_ms - domain->config->console_audit_kept_days * day_ms, &of[4]);
     if (error == IW_OK)
-        error = bounds_trim(store, BOUNDS_EVENTS, &of[5]);
+        error = bounds_trim(db, BOUNDS_EVENTS, &of[5]);
     *count = of[0] + of[1] + of[2] + of[3] + of[4] + of[5];
     return error;
 }

@@ -24,7 +24,7 @@ enum iw_error verified_lock(const struct domain *domain, const struct user *user
     struct user now;
     fault_point(FAULT_USER_VERIFIED, action);
     (void)action;
-    enum iw_error error = users_lock(&domain->store, user->id, &now);
+    enum iw_error error = users_lock(&domain->db, user->id, &now);
     if (error == IW_NOT_FOUND)
         context_clear(domain->context);
     else if (error != IW_OK)

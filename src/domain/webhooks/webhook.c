@@ -57,23 +57,23 @@ void webhook_fields_check(struct context *context, const struct config *config,
 
 enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook)
 {
-    enum iw_error error = webhooks_find(&domain->store, account_id, id, webhook);
+    enum iw_error error = webhooks_find(&domain->db, account_id, id, webhook);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_lock(const struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook)
 {
-    enum iw_error error = webhooks_lock(&domain->store, account_id, id, webhook);
+    enum iw_error error = webhooks_lock(&domain->db, account_id, id, webhook);
     return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
                            const struct webhooks_page *page, struct webhook_rows *rows)
 {
-    enum iw_error error = webhooks_count(&domain->store, account_id, keyword, &rows->total);
+    enum iw_error error = webhooks_count(&domain->db, account_id, keyword, &rows->total);
     if (error == IW_OK)
-        error = webhooks_list(&domain->store, account_id, keyword, page, &rows->items, &rows->count);
+        error = webhooks_list(&domain->db, account_id, keyword, page, &rows->items, &rows->count);
     return error;
 }
 
@@ -103,7 +103,7 @@ static enum iw_error url_reuse_check(struct domain *domain, int64_t account_id, 
     struct arena *arena = domain->context->arena;
     const char *normal = fetch_url_normal(arena, url);
     bool is_used = false;
-    enum iw_error error = webhooks_urls_lock(&domain->store, account_id, id, &urls);
+    enum iw_error error = webhooks_urls_lock(&domain->db, account_id, id, &urls);
     if (error != IW_OK)
         return error;
     /* Compared as the receiver sees them: another spelling would make it another receiver of each event. */
@@ -123,11 +123,11 @@ static enum iw_error webhook_write(struct domain *domain, int64_t account_id,
     uint8_t sealed[webhook_secret_sealed_bytes];
     int64_t now_ms = clock_now_ms();
     const char *name = fields->name != NULL ? fields->name : "";
-    enum iw_error error = webhooks_insert(&domain->store, account_id, name, fields->url, now_ms, id);
+    enum iw_error error = webhooks_insert(&domain->db, account_id, name, fields->url, now_ms, id);
     if (error != IW_OK)
         return error;
     *secret = secret_new(domain, account_id, sealed);
-    return webhooks_secret_add(&domain->store, *id, sealed, sizeof sealed, now_ms, now_ms);
+    return webhooks_secret_add(&domain->db, *id, sealed, sizeof sealed, now_ms, now_ms);
 }
 
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
@@ -138,7 +138,7 @@ enum iw_error webhook_create(struct domain *domain, const struct account *accoun
     enum iw_error error = context_validated(domain->context);
     if (error != IW_OK)
         return error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = quota_webhook_claim(domain, account, refusal);
         if (error == IW_OK)
             error = url_reuse_check(domain, account->id, 0, fields->url);
@@ -164,8 +164,8 @@ enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t 
                              const struct webhook_fields *fields, struct webhook *webhook)
 {
     enum iw_error error;
-    const struct store *store = &domain->store;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    const struct db *db = &domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         int64_t now_ms = clock_now_ms();
         error = webhook_lock(domain, account_id, id, webhook);
         if (error == IW_OK && fields->url != NULL && strcmp(fields->url, webhook->url) != 0)
@@ -174,9 +174,9 @@ enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t 
             continue;
         fields_apply(fields, webhook);
         webhook->updated_ms = now_ms;
-        error = webhooks_update(store, webhook, now_ms);
+        error = webhooks_update(db, webhook, now_ms);
         if (error == IW_OK && !webhook->is_active)
-            error = deliveries_cancel(store, id, "webhook_inactive", now_ms);
+            error = deliveries_cancel(db, id, "webhook_inactive", now_ms);
     }
     return error;
 }
@@ -184,14 +184,14 @@ enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t 
 enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct webhook webhook;
         int64_t now_ms = clock_now_ms();
         error = webhook_lock(domain, account_id, id, &webhook);
         if (error == IW_OK)
-            error = webhooks_delete(&domain->store, id, now_ms);
+            error = webhooks_delete(&domain->db, id, now_ms);
         if (error == IW_OK)
-            error = deliveries_cancel(&domain->store, id, "webhook_deleted", now_ms);
+            error = deliveries_cancel(&domain->db, id, "webhook_deleted", now_ms);
     }
     return error;
 }
@@ -200,7 +200,7 @@ enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t 
                              const char **secret)
 {
     enum iw_error error;
-    for (struct transaction t = transaction_begin(&domain->store); transaction_goes_on(&t, &error);) {
+    for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         uint8_t sealed[webhook_secret_sealed_bytes];
         int64_t now_ms = clock_now_ms(), until_ms = now_ms + webhook_overlap_ms;
         error = webhook_lock(domain, account_id, id, webhook);
@@ -209,7 +209,7 @@ enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t 
         *secret = secret_new(domain, account_id, sealed);
         webhook->updated_ms = now_ms;
         webhook->secret_before_until_ms = until_ms;
-        error = webhooks_secret_add(&domain->store, id, sealed, sizeof sealed, until_ms, now_ms);
+        error = webhooks_secret_add(&domain->db, id, sealed, sizeof sealed, until_ms, now_ms);
     }
     return error;
 }

@@ -11,7 +11,7 @@
 enum { id_attempts_max = 5 };
 
 /* Inserts an event.  Two events of one millisecond may draw the same id; then it draws another. */
-static enum iw_error event_insert(const struct store *store, int64_t account_id, int64_t order_id,
+static enum iw_error event_insert(const struct db *db, int64_t account_id, int64_t order_id,
                                   enum webhook_event_type type, int64_t *id, bool *is_written)
 {
     enum iw_error error = IW_TWIN_EXISTS;
@@ -20,9 +20,9 @@ static enum iw_error event_insert(const struct store *store, int64_t account_id,
         int64_t now_ms = clock_now_ms();
         *id = order_id_make(now_ms, crypto_random_u64());
         const struct events_row row = {*id, account_id, order_id, name, now_ms};
-        error = events_insert(store, &row, is_written);
+        error = events_insert(db, &row, is_written);
     }
-    return error == IW_TWIN_EXISTS ? context_fail(store->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
+    return error == IW_TWIN_EXISTS ? context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
 
 enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_id, int64_t order_id,
@@ -33,10 +33,10 @@ enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_i
     enum webhook_event_type event;
     if (!webhook_event_type_of(type, status, &event))
         return IW_OK;
-    enum iw_error error = event_insert(&domain->store, account_id, order_id, event, &id, &is_written);
+    enum iw_error error = event_insert(&domain->db, account_id, order_id, event, &id, &is_written);
     if (error != IW_OK || !is_written)
         return error;
-    return deliveries_insert(&domain->store, id, account_id, 0, clock_now_ms());
+    return deliveries_insert(&domain->db, id, account_id, 0, clock_now_ms());
 }
 
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
@@ -45,9 +45,9 @@ enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t 
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
-        error = events_count(&domain->store, id, keyword, &rows->total);
+        error = events_count(&domain->db, id, keyword, &rows->total);
     if (error == IW_OK)
-        error = events_list(&domain->store, id, keyword, page, &rows->items, &rows->count);
+        error = events_list(&domain->db, id, keyword, page, &rows->items, &rows->count);
     return error;
 }
 
@@ -57,7 +57,7 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    return error == IW_OK ? events_stream(&domain->store, id, keyword, take, user) : error;
+    return error == IW_OK ? events_stream(&domain->db, id, keyword, take, user) : error;
 }
 
 /* ---- test and retry ---- */
@@ -71,31 +71,31 @@ static enum iw_error active_check(struct context *context, const struct webhook 
     return context_validated(context);
 }
 
-static enum iw_error event_find(const struct store *store, int64_t id, int64_t event_id,
+static enum iw_error event_find(const struct db *db, int64_t id, int64_t event_id,
                                 struct webhook_event *event)
 {
-    enum iw_error error = events_find(store, id, event_id, event);
-    return error == IW_NOT_FOUND ? context_fail(store->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
+    enum iw_error error = events_find(db, id, event_id, event);
+    return error == IW_NOT_FOUND ? context_fail(db->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
 {
     int64_t event_id = 0;
     enum iw_error error;
-    const struct store *store = &domain->store;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    const struct db *db = &domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct webhook webhook;
         bool is_written;
         error = webhook_lock(domain, account_id, id, &webhook);
         if (error == IW_OK)
             error = active_check(domain->context, &webhook);
         if (error == IW_OK)
-            error = event_insert(store, account_id, 0, WEBHOOK_TEST, &event_id, &is_written);
+            error = event_insert(db, account_id, 0, WEBHOOK_TEST, &event_id, &is_written);
         if (error == IW_OK)
-            error = deliveries_insert(store, event_id, account_id, id, clock_now_ms());
+            error = deliveries_insert(db, event_id, account_id, id, clock_now_ms());
     }
     if (error == IW_OK)
-        error = events_find(store, id, event_id, event);
+        error = events_find(db, id, event_id, event);
     if (error == IW_OK)
         queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;
@@ -105,22 +105,22 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
                                   struct webhook_event *event)
 {
     enum iw_error error;
-    const struct store *store = &domain->store;
-    for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+    const struct db *db = &domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct webhook webhook;
         error = webhook_lock(domain, account_id, id, &webhook);
         if (error == IW_OK)
-            error = event_find(store, id, event_id, event);
+            error = event_find(db, id, event_id, event);
         if (error == IW_OK)
             error = active_check(domain->context, &webhook);
         if (error == IW_OK)
-            error = deliveries_repeat(store, id, event_id, clock_now_ms());
+            error = deliveries_repeat(db, id, event_id, clock_now_ms());
         /* The event is being sent already. */
         if (error == IW_NOT_FOUND)
             error = IW_OK;
     }
     if (error == IW_OK)
-        error = event_find(store, id, event_id, event);
+        error = event_find(db, id, event_id, event);
     if (error == IW_OK)
         queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;

@@ -12,9 +12,9 @@ enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t acco
     size_t count = 0;
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = webhooks_find(&domain->store, account_id, id, &webhook);
+    enum iw_error error = webhooks_find(&domain->db, account_id, id, &webhook);
     if (error == IW_OK)
-        error = users_owners(&domain->store, account_id, &users, &count);
+        error = users_owners(&domain->db, account_id, &users, &count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {
         const struct mail mail = {.kind = MAIL_WEBHOOK_INACTIVE,
                                   .language = users[i].language,

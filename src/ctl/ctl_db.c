@@ -1,4 +1,4 @@
-#include "ctl/ctl_store.h"
+#include "ctl/ctl_db.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -28,7 +28,8 @@ bool ctl_user_become(const struct config *config)
     return false;
 }
 
-struct db *ctl_db_administrator(const struct config *config, const char *database, struct config *copy)
+struct db_connection *ctl_db_administrator(const struct config *config, const char *database,
+                                           struct config *copy)
 {
     *copy = *config;
     copy->database_user = "root";
@@ -37,10 +38,10 @@ struct db *ctl_db_administrator(const struct config *config, const char *databas
     return db_new(copy, "");
 }
 
-const struct store *ctl_store_open(struct ctl *ctl, struct config *config)
+const struct db *ctl_db_open(struct ctl *ctl, struct config *config)
 {
     const char *password;
-    struct store *store = arena_alloc(ctl->context->arena, sizeof *store);
+    struct db *db = arena_alloc(ctl->context->arena, sizeof *db);
     if (!ctl_config(ctl, config))
         return NULL;
     clock_offset_set_s(config->test_clock_offset_s);
@@ -50,14 +51,14 @@ const struct store *ctl_store_open(struct ctl *ctl, struct config *config)
         ctl_failed(ctl);
         return NULL;
     }
-    *store = (struct store){.context = ctl->context, .db = db_new(config, password)};
-    return store;
+    *db = (struct db){.context = ctl->context, .connection = db_new(config, password)};
+    return db;
 }
 
-void ctl_store_close(const struct store *store)
+void ctl_db_close(const struct db *db)
 {
-    if (store != NULL)
-        db_free(store->db);
+    if (db != NULL)
+        db_free(db->connection);
 }
 
 const char *ctl_time(const struct ctl *ctl, int64_t time_ms)

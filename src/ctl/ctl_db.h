@@ -1,6 +1,6 @@
 /* Database access for commands. */
-#ifndef CTL_CTL_STORE_H
-#define CTL_CTL_STORE_H
+#ifndef CTL_CTL_DB_H
+#define CTL_CTL_DB_H
 
 #include "ctl/ctl.h"
 #include "db/db.h"
@@ -9,13 +9,13 @@
 /*
  * Reads the configuration and the password file, and creates a database handle, which connects
  * on first use. NULL, with a line on stderr, on errors. The caller frees it with
- * ctl_store_close; config must outlive it. With unix_socket authentication, root becomes the
+ * ctl_db_close; config must outlive it. With unix_socket authentication, root becomes the
  * service's user permanently.
  */
-const struct store *ctl_store_open(struct ctl *ctl, struct config *config);
+const struct db *ctl_db_open(struct ctl *ctl, struct config *config);
 
-/* Closes the connection; store may be NULL. */
-void ctl_store_close(const struct store *store);
+/* Closes the connection; db may be NULL. */
+void ctl_db_close(const struct db *db);
 
 /* True for a local database with unix_socket authentication: the process must run as the database user. */
 bool ctl_is_socket_user(const struct config *config);
@@ -31,7 +31,8 @@ bool ctl_user_become(const struct config *config);
  * process runs as root. copy is filled and must outlive the handle. database is the one to
  * use.
  */
-struct db *ctl_db_administrator(const struct config *config, const char *database, struct config *copy);
+struct db_connection *ctl_db_administrator(const struct config *config, const char *database,
+                                           struct config *copy);
 
 /* Does not connect yet; NULL when its password cannot be read.  Free with redis_free. */
 struct redis *ctl_redis_open(struct ctl *ctl, const struct config *config);
