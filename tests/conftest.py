@@ -91,7 +91,7 @@ def stranger(stack):
 
 
 @pytest.fixture
-def nobody(stack):
+def anonymous(stack):
     """A client without an API key."""
     return client_module.Client(stack)
 

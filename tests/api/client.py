@@ -1,6 +1,6 @@
 """A small client of the service that only uses the standard library.
 
-Every call returns an Answer: status, headers, body bytes and parsed JSON. Only said() asserts.
+Every call returns an Answer: status, headers, body bytes and parsed JSON. Only until_served() asserts.
 """
 import configparser
 import contextlib
@@ -40,7 +40,7 @@ def children(pid):
         return set()
 
 
-def said(request, *good, seconds=60):
+def until_served(request, *good, seconds=60):
     """Repeats a request until its answer is not 502 or 503, which a stopping pool gives."""
     end = time.monotonic() + seconds
     while (answer := request()).status in (502, 503) and time.monotonic() < end:
@@ -146,11 +146,11 @@ class Stack:
         def has_heard():
             with open(log, "rb") as file:
                 file.seek(size)
-                said = file.read()
+                text = file.read()
             # A part that died for another reason starts with the current file.
-            if b'"event":"reload_refused"' in said or not os.path.exists(f"/proc/{pid}"):
+            if b'"event":"reload_refused"' in text or not os.path.exists(f"/proc/{pid}"):
                 return True
-            return b'"event":"reloaded"' in said and not before & children(pid)
+            return b'"event":"reloaded"' in text and not before & children(pid)
         return has_heard
 
     def configure(self, text):

@@ -48,8 +48,8 @@ def test_details_come_on_validation_errors_only_and_name_every_bad_field(client)
     assert all(detail["message"] for detail in body["details"])
 
 
-def test_every_response_has_a_unique_request_id(client, nobody):
-    answers = [client.list(), client.get(f"{ORDERS}/1"), nobody.get(ORDERS), nobody.get("/nowhere"),
+def test_every_response_has_a_unique_request_id(client, anonymous):
+    answers = [client.list(), client.get(f"{ORDERS}/1"), anonymous.get(ORDERS), anonymous.get("/nowhere"),
                client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers={"Content-Type": "application/json"})]
     ids = [answer.headers["X-Request-Id"] for answer in answers]
     assert all(re.fullmatch(r"[0-9a-f]{32}", name) for name in ids), ids
@@ -127,9 +127,9 @@ def test_bodies_up_to_the_configured_size_are_read(client, stack):
     with stack.configured("api", "body_max_bytes", str(4 << 20)):
         for item in (b"0,", b"{},", b'"",', b"[],"):
             body = b'{"a":[' + item * ((4 << 20) // len(item) - 10) + b"0]}"
-            said = wire.fastcgi(stack, {"REQUEST_METHOD": "POST", "REQUEST_URI": f"{ORDERS}/anti-ai", "CONTENT_TYPE": "application/json",
+            response = wire.fastcgi(stack, {"REQUEST_METHOD": "POST", "REQUEST_URI": f"{ORDERS}/anti-ai", "CONTENT_TYPE": "application/json",
                                         "CONTENT_LENGTH": str(len(body)), "HTTP_AUTHORIZATION": "Bearer " + client.key}, body)
-            assert b"Status: 400" in said and b"idempotencyKey" in said, (item, said[:300])
+            assert b"Status: 400" in response and b"idempotencyKey" in response, (item, response[:300])
 
 
 def test_malformed_json_is_400_with_line_and_column(client):
@@ -225,8 +225,8 @@ def test_an_invalid_order_id_is_404(client, name):
     assert client.get(f"{ORDERS}/{name}").status == 404
 
 
-def test_no_answer_of_the_api_may_be_stored(client, nobody):
-    for answer in (client.list(), client.get(f"{ORDERS}/1"), nobody.get(ORDERS), client.create()):
+def test_no_answer_of_the_api_may_be_stored(client, anonymous):
+    for answer in (client.list(), client.get(f"{ORDERS}/1"), anonymous.get(ORDERS), client.create()):
         assert answer.headers["Cache-Control"] == "no-store"
 
 

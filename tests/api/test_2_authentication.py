@@ -20,23 +20,23 @@ PATHS = [("GET", ORDERS), ("POST", f"{ORDERS}/anti-ai"), ("POST", f"{ORDERS}/ant
 
 
 @pytest.mark.parametrize("method, path", PATHS)
-def test_no_header_is_401_everywhere(nobody, method, path):
-    refused(nobody.request(method, path, {} if method == "POST" else None), 401, "AUTH_NOT_AUTHENTICATED")
+def test_no_header_is_401_everywhere(anonymous, method, path):
+    refused(anonymous.request(method, path, {} if method == "POST" else None), 401, "AUTH_NOT_AUTHENTICATED")
 
 
 @pytest.mark.parametrize("value", ["Basic abc", "Bearer", "Bearer ", "Bearer iw_live_short", "Bearer iw_test_" + "a" * 43,
                                    "Bearer iw_live_" + "a" * 42 + "-", "Bearer iw_live_" + "a" * 44])
-def test_a_key_of_another_form_is_invalid_format(nobody, value):
-    answer = nobody.get(ORDERS, headers={"Authorization": value})
+def test_a_key_of_another_form_is_invalid_format(anonymous, value):
+    answer = anonymous.get(ORDERS, headers={"Authorization": value})
     refused(answer, 401, "AUTH_TOKEN_INVALID_FORMAT")
 
 
-def test_an_unknown_key_is_invalid(nobody):
-    refused(nobody.get(ORDERS, headers={"Authorization": "Bearer iw_live_" + "a" * 43}), 401, "AUTH_TOKEN_INVALID")
+def test_an_unknown_key_is_invalid(anonymous):
+    refused(anonymous.get(ORDERS, headers={"Authorization": "Bearer iw_live_" + "a" * 43}), 401, "AUTH_TOKEN_INVALID")
 
 
-def test_the_scheme_is_compared_without_case(client, nobody):
-    assert nobody.get(ORDERS, headers={"Authorization": "bearer " + client.key}).status == 200
+def test_the_scheme_is_compared_without_case(client, anonymous):
+    assert anonymous.get(ORDERS, headers={"Authorization": "bearer " + client.key}).status == 200
 
 
 def test_keys_have_their_prefix_and_43_base62_characters(client):

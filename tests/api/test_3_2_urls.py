@@ -8,20 +8,20 @@ import pytest
 import pictures
 from client import ORDERS
 from marks import extract, results
-from places import Places
+from remotes import Remotes
 
 
 @pytest.fixture(scope="module")
-def places():
-    made = Places()
+def remotes():
+    made = Remotes()
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def photo(places):
+def photo(remotes):
     data = pictures.jpeg(320, 240, seed=61)
-    places.gives.update({"/good.jpg": data, "/large.jpg": pictures.jpeg(500, 400, seed=62), "/hang": "hang",
+    remotes.gives.update({"/good.jpg": data, "/large.jpg": pictures.jpeg(500, 400, seed=62), "/hang": "hang",
                          "/endless": "endless", "/gone": (404, {}, b"no"), "/broken.jpg": data[:900] + bytes(100)})
     return data
 
@@ -33,63 +33,63 @@ def short(stack, photo):
         yield
 
 
-def by_url(client, places, paths, seconds=300, **fields):
-    """Waits for a with-urls order; paths are on places, or whole URLs."""
-    files = [{"fileName": f"{number}.jpg", "imageUrl": path if "://" in path else places.url(path)}
+def by_url(client, remotes, paths, seconds=300, **fields):
+    """Waits for a with-urls order; paths are on remotes, or whole URLs."""
+    files = [{"fileName": f"{number}.jpg", "imageUrl": path if "://" in path else remotes.url(path)}
              for number, path in enumerate(paths)]
     created = client.create(files, kind="anti-ai/with-urls", **fields)
     assert created.status == 201, created
     return client.wait(created.data["orderId"], seconds)
 
 
-def failure(client, places, path):
+def failure(client, remotes, path):
     """Code and sentence of the failed file of an order."""
-    order = by_url(client, places, [path])
+    order = by_url(client, remotes, [path])
     assert order["status"] == "failed", order
     name, code, sentence = order["errors"].split(": ", 2)
     return code, sentence
 
 
-def test_with_urls_answers_in_progress_and_no_files(client, places):
-    answer = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls")
+def test_with_urls_answers_in_progress_and_no_files(client, remotes):
+    answer = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls")
     assert answer.status == 201 and answer.data["status"] == "inProgress"
     assert set(answer.data) == {"orderName", "orderId", "status"}
     client.wait(answer.data["orderId"])
 
 
-def test_a_fetched_file_is_protected_and_needs_no_confirm(client, places, photo):
-    order = by_url(client, places, ["/good.jpg"])
+def test_a_fetched_file_is_protected_and_needs_no_confirm(client, remotes, photo):
+    order = by_url(client, remotes, ["/good.jpg"])
     assert order["status"] == "complete", order
     [(name, data)] = results(client, order["orderId"])
     assert name == "0.jpg" and pictures.decode(data).size == (320, 240) and data != photo
 
 
-def test_anti_ai_takes_uploads_and_urls_in_one_order(client, places, png):
-    created = client.create([{"fileName": "a.jpg", "originalFileUrl": places.url("/good.jpg")}, {"fileName": "b.png"}])
+def test_anti_ai_takes_uploads_and_urls_in_one_order(client, remotes, png):
+    created = client.create([{"fileName": "a.jpg", "originalFileUrl": remotes.url("/good.jpg")}, {"fileName": "b.png"}])
     assert created.data["status"] == "pending"
     first, second = created.data["files"]
-    assert "uploadUrl" not in first and first["originalFileUrl"] == places.url("/good.jpg")
+    assert "uploadUrl" not in first and first["originalFileUrl"] == remotes.url("/good.jpg")
     assert client.upload(second["uploadUrl"], png).status == 201
     assert client.confirm(created.data["orderId"]).status == 200
     order = client.wait(created.data["orderId"])
     assert order["status"] == "complete" and [name for name, _ in results(client, order["orderId"])] == ["a.jpg", "b.png"]
 
 
-def test_embedding_takes_urls_and_marks_every_copy(client, places):
-    before = places.count("/large.jpg")
-    created = client.create([{"fileName": "p.jpg", "originalFileUrl": places.url("/large.jpg"),
+def test_embedding_takes_urls_and_marks_every_copy(client, remotes):
+    before = remotes.count("/large.jpg")
+    created = client.create([{"fileName": "p.jpg", "originalFileUrl": remotes.url("/large.jpg"),
                               "watermarks": [{"text": "one"}, {"text": "two"}]}], kind="wtr-embed")
     assert created.data["status"] == "inProgress"
     order = client.wait(created.data["orderId"])
     found = results(client, order["orderId"])
     assert [name for name, _ in found] == ["p-1.jpg", "p-2.jpg"]
     assert [extract(client, data)["watermarkText"] for _, data in found] == ["one", "two"]
-    assert places.count("/large.jpg") == before + 1
+    assert remotes.count("/large.jpg") == before + 1
 
 
-def test_a_mixed_embedding_order_starts_with_its_last_upload(client, places):
+def test_a_mixed_embedding_order_starts_with_its_last_upload(client, remotes):
     marks = [{"text": "m"}]
-    created = client.create([{"fileName": "p.jpg", "originalFileUrl": places.url("/large.jpg"), "watermarks": marks},
+    created = client.create([{"fileName": "p.jpg", "originalFileUrl": remotes.url("/large.jpg"), "watermarks": marks},
                              {"fileName": "q.png", "watermarks": marks}], kind="wtr-embed")
     assert created.data["status"] == "pending"
     assert client.upload(created.data["files"][1]["uploadUrl"], pictures.png(300, 300)).status == 201
@@ -98,45 +98,45 @@ def test_a_mixed_embedding_order_starts_with_its_last_upload(client, places):
 
 
 @pytest.mark.parametrize("hops, is_good", [(3, True), (4, False)])
-def test_at_most_three_redirects_are_followed(client, places, hops, is_good):
+def test_at_most_three_redirects_are_followed(client, remotes, hops, is_good):
     for hop in range(hops):
-        places.gives[f"/hop{hops}-{hop}"] = (302, {"Location": f"/hop{hops}-{hop + 1}"}, b"moved")
-    places.gives[f"/hop{hops}-{hops}"] = places.gives["/good.jpg"]
-    order = by_url(client, places, [f"/hop{hops}-0"])
+        remotes.gives[f"/hop{hops}-{hop}"] = (302, {"Location": f"/hop{hops}-{hop + 1}"}, b"moved")
+    remotes.gives[f"/hop{hops}-{hops}"] = remotes.gives["/good.jpg"]
+    order = by_url(client, remotes, [f"/hop{hops}-0"])
     assert order["status"] == ("complete" if is_good else "failed")
     assert is_good or order["errors"].startswith("0.jpg: SOURCE_REFUSED: ")
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_client_error_of_the_source_is_not_retried(client, places, status):
-    places.gives[f"/status{status}"] = (status, {}, b"no " * 100)
-    code, sentence = failure(client, places, f"/status{status}")
+def test_a_client_error_of_the_source_is_not_retried(client, remotes, status):
+    remotes.gives[f"/status{status}"] = (status, {}, b"no " * 100)
+    code, sentence = failure(client, remotes, f"/status{status}")
     assert code == "SOURCE_REFUSED" and str(status) in sentence
-    assert places.count(f"/status{status}") == 1
+    assert remotes.count(f"/status{status}") == 1
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_server_error_is_retried_with_backoff_until_it_goes(client, places, photo, status):
+def test_a_server_error_is_retried_with_backoff_until_it_goes(client, remotes, photo, status):
     path = f"/flaky{status}"
-    places.gives[path] = [(status, {}, b"later"), (status, {}, b"later"), photo]
-    assert by_url(client, places, [path])["status"] == "complete"
-    at = places.times(path)
+    remotes.gives[path] = [(status, {}, b"later"), (status, {}, b"later"), photo]
+    assert by_url(client, remotes, [path])["status"] == "complete"
+    at = remotes.times(path)
     assert len(at) == 3 and min(at[2] - at[1], at[1] - at[0]) > 0.15, "test_job.c has that the waits double"
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_source_delays_the_retry(client, places, photo, status):
+def test_retry_after_of_a_source_delays_the_retry(client, remotes, photo, status):
     path = f"/asks{status}"
-    places.gives[path] = [(status, {"Retry-After": "4"}, b"later"), photo]
-    assert by_url(client, places, [path])["status"] == "complete"
-    first, second = places.times(path)
+    remotes.gives[path] = [(status, {"Retry-After": "4"}, b"later"), photo]
+    assert by_url(client, remotes, [path])["status"] == "complete"
+    first, second = remotes.times(path)
     assert second - first > 3.9
 
 
-def test_retry_after_is_limited_to_the_longest_backoff(client, stack, places, photo):
+def test_retry_after_is_limited_to_the_longest_backoff(client, stack, remotes, photo):
     """At most 15 minutes (job_wait_max_ms), whatever Retry-After says."""
-    places.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
-    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/asks-a-day")}], kind="anti-ai/with-urls")
+    remotes.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
+    created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/asks-a-day")}], kind="anti-ai/with-urls")
     order, waits = created.data["orderId"], []
     end = time.monotonic() + 120
     while not waits and time.monotonic() < end:
@@ -145,113 +145,113 @@ def test_retry_after_is_limited_to_the_longest_backoff(client, stack, places, ph
                           f"WHERE order_id = {order} AND status = 'queued' AND failure_count = 1")
     assert waits == [["900"]]
     stack.ctl("order", "retry", order)
-    assert client.wait(order)["status"] == "complete" and places.count("/asks-a-day") == 2
+    assert client.wait(order)["status"] == "complete" and remotes.count("/asks-a-day") == 2
 
 
-def test_a_failing_source_is_unreachable_after_five_attempts(client, places):
-    places.gives["/down"] = 503
-    code, sentence = failure(client, places, "/down")
-    assert code == "SOURCE_UNREACHABLE" and "503" in sentence and places.count("/down") == 5
+def test_a_failing_source_is_unreachable_after_five_attempts(client, remotes):
+    remotes.gives["/down"] = 503
+    code, sentence = failure(client, remotes, "/down")
+    assert code == "SOURCE_UNREACHABLE" and "503" in sentence and remotes.count("/down") == 5
 
 
-def test_a_source_that_hangs_is_unreachable(client, stack, places):
+def test_a_source_that_hangs_is_unreachable(client, stack, remotes):
     begun, end = time.monotonic(), time.monotonic() + 60
     with stack.configured("outgoing", "fetch_timeout_s", "2"):
-        assert failure(client, places, "/hang")[0] == "SOURCE_UNREACHABLE"
+        assert failure(client, remotes, "/hang")[0] == "SOURCE_UNREACHABLE"
     assert time.monotonic() - begun > 10
-    while places.count("/hang") < 5 and time.monotonic() < end:
+    while remotes.count("/hang") < 5 and time.monotonic() < end:
         time.sleep(0.1)  # the source may notice a closed connection later than the service
-    assert places.count("/hang") == 5
+    assert remotes.count("/hang") == 5
 
 
-def test_a_closed_port_is_unreachable(client, places):
-    assert failure(client, places, "http://127.0.0.1:1/a.jpg")[0] == "SOURCE_UNREACHABLE"
+def test_a_closed_port_is_unreachable(client, remotes):
+    assert failure(client, remotes, "http://127.0.0.1:1/a.jpg")[0] == "SOURCE_UNREACHABLE"
 
 
-def test_an_answer_that_is_cut_off_is_fetched_again(client, places, photo):
-    places.gives["/cut"] = [("cut", photo), photo]
-    assert by_url(client, places, ["/cut"])["status"] == "complete"
-    assert places.count("/cut") == 2
+def test_an_answer_that_is_cut_off_is_fetched_again(client, remotes, photo):
+    remotes.gives["/cut"] = [("cut", photo), photo]
+    assert by_url(client, remotes, ["/cut"])["status"] == "complete"
+    assert remotes.count("/cut") == 2
 
 
-def test_a_file_over_the_limit_is_cut_off_while_it_is_read(client, stack, places):
+def test_a_file_over_the_limit_is_cut_off_while_it_is_read(client, stack, remotes):
     with stack.configured("store", "upload_max_bytes", "1000000"):
-        code, sentence = failure(client, places, "/endless")
-    assert code == "SOURCE_TOO_LARGE" and "1000000" in sentence and places.count("/endless") == 1
+        code, sentence = failure(client, remotes, "/endless")
+    assert code == "SOURCE_TOO_LARGE" and "1000000" in sentence and remotes.count("/endless") == 1
 
 
-def test_a_file_that_announces_too_much_is_not_read(client, places):
-    places.gives["/announced"] = (200, {"Content-Length": str(10 ** 12)}, b"\xff\xd8\xff")
-    assert failure(client, places, "/announced")[0] == "SOURCE_TOO_LARGE"
+def test_a_file_that_announces_too_much_is_not_read(client, remotes):
+    remotes.gives["/announced"] = (200, {"Content-Length": str(10 ** 12)}, b"\xff\xd8\xff")
+    assert failure(client, remotes, "/announced")[0] == "SOURCE_TOO_LARGE"
 
 
 @pytest.mark.parametrize("body", [b"<html>no picture</html>" * 50, b"", b"GIF89a" + bytes(200)], ids=["html", "empty", "gif"])
-def test_a_source_that_is_no_image_is_refused_by_its_first_bytes(client, places, body):
-    places.gives["/nopicture"] = body
-    before = places.count("/nopicture")
-    assert failure(client, places, "/nopicture")[0] == "IMAGE_FORMAT_UNSUPPORTED"
-    assert places.count("/nopicture") == before + 1
+def test_a_source_that_is_no_image_is_refused_by_its_first_bytes(client, remotes, body):
+    remotes.gives["/nopicture"] = body
+    before = remotes.count("/nopicture")
+    assert failure(client, remotes, "/nopicture")[0] == "IMAGE_FORMAT_UNSUPPORTED"
+    assert remotes.count("/nopicture") == before + 1
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/a.jpg", "http://169.254.169.254/latest/meta-data/", "http://[::1]/a.jpg",
                                  "http://[::ffff:10.0.0.1]/a.jpg", "http://[64:ff9b::a00:1]/a.jpg", "http://0xa000001/a.jpg"])
-def test_addresses_that_are_not_public_are_refused(client, places, url):
-    code, sentence = failure(client, places, url)
+def test_addresses_that_are_not_public_are_refused(client, remotes, url):
+    code, sentence = failure(client, remotes, url)
     assert code == "SOURCE_UNREACHABLE" and "or its address or port is not allowed" in sentence
 
 
-def test_a_redirect_to_an_address_that_is_not_public_is_refused(client, places):
-    places.gives["/inwards"] = (302, {"Location": "http://10.0.0.1/a.jpg"}, b"")
-    answers = {failure(client, places, "/inwards"), failure(client, places, "http://no-such-name.invalid/a.jpg")}
+def test_a_redirect_to_an_address_that_is_not_public_is_refused(client, remotes):
+    remotes.gives["/inwards"] = (302, {"Location": "http://10.0.0.1/a.jpg"}, b"")
+    answers = {failure(client, remotes, "/inwards"), failure(client, remotes, "http://no-such-name.invalid/a.jpg")}
     assert {code for code, _ in answers} == {"SOURCE_UNREACHABLE"} and len(answers) == 1, answers
 
 
-def test_a_redirect_to_another_scheme_is_refused(client, places):
-    places.gives["/file"] = (302, {"Location": "file:///etc/passwd"}, b"")
-    assert failure(client, places, "/file")[0] == "SOURCE_REFUSED"
+def test_a_redirect_to_another_scheme_is_refused(client, remotes):
+    remotes.gives["/file"] = (302, {"Location": "file:///etc/passwd"}, b"")
+    assert failure(client, remotes, "/file")[0] == "SOURCE_REFUSED"
 
 
-def test_without_the_operators_word_loopback_is_refused(client, stack, places):
+def test_without_the_operators_word_loopback_is_refused(client, stack, remotes):
     with stack.configured("outgoing", "allow_addresses", ""):
-        assert failure(client, places, "/good.jpg")[0] == "SOURCE_UNREACHABLE"
+        assert failure(client, remotes, "/good.jpg")[0] == "SOURCE_UNREACHABLE"
 
 
-def test_a_port_that_the_operator_does_not_allow_is_refused(client, stack, places):
+def test_a_port_that_the_operator_does_not_allow_is_refused(client, stack, remotes):
     with stack.configured("outgoing", "allow_ports", ""):
-        answer = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls")
+        answer = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls")
         assert answer.status == 400 and answer.fields() == ["files[0].imageUrl"], answer
         assert "port" in answer.json["message"]
 
 
-def test_no_credentials_and_no_cookies_go_out(client, places, photo):
-    places.gives["/cookie"] = (302, {"Location": "/cookie-after", "Set-Cookie": "a=b"}, b"")
-    places.gives["/cookie-after"] = photo
-    assert by_url(client, places, ["/cookie"])["status"] == "complete"
-    sent = {name.lower() for path in ("/cookie", "/cookie-after") for name in places.headers(path)}
+def test_no_credentials_and_no_cookies_go_out(client, remotes, photo):
+    remotes.gives["/cookie"] = (302, {"Location": "/cookie-after", "Set-Cookie": "a=b"}, b"")
+    remotes.gives["/cookie-after"] = photo
+    assert by_url(client, remotes, ["/cookie"])["status"] == "complete"
+    sent = {name.lower() for path in ("/cookie", "/cookie-after") for name in remotes.headers(path)}
     assert sent <= {"host", "user-agent", "accept", "accept-encoding"}, sent
 
 
-def test_a_redirect_to_a_url_with_credentials_is_refused(client, places, photo):
-    places.gives["/welcome"] = photo
-    places.gives["/passes-on"] = (302, {"Location": places.url("/welcome").replace("://", "://user:word@")}, b"")
-    assert failure(client, places, "/passes-on")[0] == "SOURCE_REFUSED" and places.count("/welcome") == 0
+def test_a_redirect_to_a_url_with_credentials_is_refused(client, remotes, photo):
+    remotes.gives["/welcome"] = photo
+    remotes.gives["/passes-on"] = (302, {"Location": remotes.url("/welcome").replace("://", "://user:word@")}, b"")
+    assert failure(client, remotes, "/passes-on")[0] == "SOURCE_REFUSED" and remotes.count("/welcome") == 0
 
 
-def test_fetched_inputs_are_deleted_at_the_end(client, stack, places):
-    order = by_url(client, places, ["/good.jpg", "/gone"])["orderId"]
+def test_fetched_inputs_are_deleted_at_the_end(client, stack, remotes):
+    order = by_url(client, remotes, ["/good.jpg", "/gone"])["orderId"]
     stack.settled(order)
     assert stack.stored(order) == ["out", "thumb"]
 
 
-def test_a_url_of_a_source_is_in_no_log(client, stack, places, photo):
+def test_a_url_of_a_source_is_in_no_log(client, stack, remotes, photo):
     import os
-    places.gives["/secret-path-of-a-source?signature=abcdef"] = photo
-    by_url(client, places, ["/secret-path-of-a-source?signature=abcdef"])
+    remotes.gives["/secret-path-of-a-source?signature=abcdef"] = photo
+    by_url(client, remotes, ["/secret-path-of-a-source?signature=abcdef"])
     with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as log:
         assert "secret-path-of-a-source" not in log.read()
 
 
-def test_a_hundred_files_by_url_end_with_the_right_status(client, stack, places, photo):
+def test_a_hundred_files_by_url_end_with_the_right_status(client, stack, remotes, photo):
     kinds = {"/good.jpg": None, "/gone": "SOURCE_REFUSED", "/hang": "SOURCE_UNREACHABLE", "/endless": "SOURCE_TOO_LARGE",
              "/broken.jpg": "IMAGE_CORRUPT", "/flaky": None}
     paths = []
@@ -259,10 +259,10 @@ def test_a_hundred_files_by_url_end_with_the_right_status(client, stack, places,
         kind = list(kinds)[number % 20] if number % 20 < len(kinds) else "/good.jpg"
         if kind == "/flaky":
             kind = f"/flaky-{number}"
-            places.gives[kind] = [503, photo]
+            remotes.gives[kind] = [503, photo]
         paths.append(kind)
     with stack.configured("store", "upload_max_bytes", "1000000"), stack.configured("outgoing", "fetch_timeout_s", "4"):
-        order = by_url(client, places, paths, 500)
+        order = by_url(client, remotes, paths, 500)
     wanted = {f"{number}.jpg": kinds.get(path) for number, path in enumerate(paths)}
     failed = dict(line.split(": ")[:2] for line in order["errors"].splitlines())
     assert failed == {name: code for name, code in wanted.items() if code}
@@ -270,4 +270,4 @@ def test_a_hundred_files_by_url_end_with_the_right_status(client, stack, places,
     answer = client.get(f"{ORDERS}/{order['orderId']}/download").data
     archive = zipfile.ZipFile(io.BytesIO(client.request("GET", answer["downloadUrl"], key=False).body))
     assert archive.testzip() is None and archive.namelist() == [name for name, code in wanted.items() if not code]
-    assert places.open_most > 4
+    assert remotes.open_most > 4

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 import pictures
-from client import ORDERS, said
+from client import ORDERS, until_served
 
 
 def embed(client, files=None, **fields):
@@ -82,7 +82,7 @@ def test_concurrent_orders_register_their_common_texts_once(client, stack):
     def create(turn):
         marks = [{"text": text} for text in texts[turn:] + texts[:turn]]
         files = [{"fileName": "a.jpg", "watermarks": marks[:5]}, {"fileName": "b.jpg", "watermarks": marks[5:]}]
-        return said(lambda: client.create(files, kind="wtr-embed"), 201)  # a request that lost too many deadlocks gets 503
+        return until_served(lambda: client.create(files, kind="wtr-embed"), 201)  # a request that lost too many deadlocks gets 503
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(create, range(10)))
     known = ", ".join(f"'{text}'" for text in texts)

@@ -147,8 +147,8 @@ def connection_of(stack, url, source="127.0.0.1"):
 
 # ---- Uploading
 
-def test_a_put_lands_whole_and_its_row_names_it(stack, signer, nobody, order, jpeg):
-    answer = nobody.upload(signer.put(order.key()), jpeg)
+def test_a_put_lands_whole_and_its_row_names_it(stack, signer, anonymous, order, jpeg):
+    answer = anonymous.upload(signer.put(order.key()), jpeg)
     digest = hashlib.sha256(jpeg).hexdigest()
     assert answer.status == 201, answer
     assert answer.headers["ETag"] == f'"{digest}"'
@@ -159,9 +159,9 @@ def test_a_put_lands_whole_and_its_row_names_it(stack, signer, nobody, order, jp
         assert file.read() == jpeg
 
 
-def test_a_second_put_replaces_and_leaves_one_file(stack, signer, nobody, order, jpeg, png, webp):
+def test_a_second_put_replaces_and_leaves_one_file(stack, signer, anonymous, order, jpeg, png, webp):
     url = signer.put(order.key())
-    answers = [nobody.upload(url, data) for data in (jpeg, png, webp)]
+    answers = [anonymous.upload(url, data) for data in (jpeg, png, webp)]
     assert [answer.status for answer in answers] == [201, 200, 200]
     assert [answer.data["fileFormat"] for answer in answers] == ["JPG", "PNG", "WEBP"]
     assert [name for name in store_files(stack) if f"/{order.id}." in name] == [
@@ -169,64 +169,64 @@ def test_a_second_put_replaces_and_leaves_one_file(stack, signer, nobody, order,
     assert order.row()[2] == "webp"
 
 
-def test_an_empty_part_of_an_order_is_not_found(signer, nobody, order, jpeg):
-    refused(nobody.upload(signer.put(order.key(2)), jpeg), 404, "ORDER_NOT_FOUND")
-    refused(nobody.upload(signer.put(f"in/{order.id + 1}/1"), jpeg), 404, "ORDER_NOT_FOUND")
-    refused(nobody.upload(signer.put(order.key() + "o"), jpeg), 404, "ORDER_NOT_FOUND")
+def test_an_empty_part_of_an_order_is_not_found(signer, anonymous, order, jpeg):
+    refused(anonymous.upload(signer.put(order.key(2)), jpeg), 404, "ORDER_NOT_FOUND")
+    refused(anonymous.upload(signer.put(f"in/{order.id + 1}/1"), jpeg), 404, "ORDER_NOT_FOUND")
+    refused(anonymous.upload(signer.put(order.key() + "o"), jpeg), 404, "ORDER_NOT_FOUND")
 
 
-def test_the_unmarked_original_is_a_separate_file(stack, signer, nobody, order, jpeg, png):
+def test_the_unmarked_original_is_a_separate_file(stack, signer, anonymous, order, jpeg, png):
     stack.sql(f"INSERT INTO files SET order_id = {order.id}, position = 1, role = 'original', name = 'o.png',"
               " updated_at = UTC_TIMESTAMP(3)")
-    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
-    assert nobody.upload(signer.put(order.key() + "o"), png).status == 201
+    assert anonymous.upload(signer.put(order.key()), jpeg).status == 201
+    assert anonymous.upload(signer.put(order.key() + "o"), png).status == 201
     rows = dict(stack.sql(f"SELECT role, format FROM files WHERE order_id = {order.id}"))
     assert rows == {"main": "jpeg", "original": "png"}
 
 
-def test_parameters_come_in_any_order(signer, nobody, order, jpeg):
+def test_parameters_come_in_any_order(signer, anonymous, order, jpeg):
     for places in ("ksme", "smek", "mkes"):
-        assert nobody.upload(signer.put(order.key(), order=places), jpeg).status in (200, 201)
+        assert anonymous.upload(signer.put(order.key(), order=places), jpeg).status in (200, 201)
 
 
 @pytest.mark.parametrize("lie", [
     {"signed": {"method": "GET"}}, {"signed": {"key": "in/1/1"}}, {"signed": {"e": 1}}, {"signed": {"m": 1}},
     {"signed": {"k": "two"}}, {"signed": {"k": ""}}], ids=lambda lie: str(list(lie["signed"])[0]))
-def test_every_part_is_bound_by_the_signature(signer, nobody, order, jpeg, lie):
-    refused(nobody.upload(signer.put(order.key(), **lie), jpeg), 403, "URL_SIGNATURE_INVALID")
+def test_every_part_is_bound_by_the_signature(signer, anonymous, order, jpeg, lie):
+    refused(anonymous.upload(signer.put(order.key(), **lie), jpeg), 403, "URL_SIGNATURE_INVALID")
 
 
-def test_a_url_has_each_parameter_once_and_no_other(signer, nobody, order, jpeg):
+def test_a_url_has_each_parameter_once_and_no_other(signer, anonymous, order, jpeg):
     url = signer.put(order.key())
     parts = dict(pair.split("=", 1) for pair in url.split("?")[1].split("&"))
     for other in [url + "&x=1", url + "&", url + "&e=" + parts["e"], url + "&s=" + parts["s"], url + "=",
                   url.replace("&k=", "&k=0"), url.replace("e=", "e=0"), url.replace("m=", "m=+"),
                   url.replace("s=", "s=%41"), url.replace(parts["s"], ""), url.replace(parts["s"], parts["s"] + "="),
                   url.replace("/in/", "/in/0"), url.split("?")[0], url.replace(f"e={parts['e']}&", "")]:
-        assert nobody.upload(other, jpeg).code == "URL_SIGNATURE_INVALID", other
-    refused(nobody.upload(url.replace("/in/", "/out/"), jpeg), 405, "METHOD_NOT_ALLOWED")
+        assert anonymous.upload(other, jpeg).code == "URL_SIGNATURE_INVALID", other
+    refused(anonymous.upload(url.replace("/in/", "/out/"), jpeg), 405, "METHOD_NOT_ALLOWED")
     assert order.row()[0] == "pending"
 
 
-def test_another_spelling_of_the_same_signature_is_refused(signer, nobody, order, jpeg):
+def test_another_spelling_of_the_same_signature_is_refused(signer, anonymous, order, jpeg):
     """The last base64 character has unused bits; only the canonical text is accepted."""
     url = signer.put(order.key())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     twin = url[:-1] + letters[letters.index(url[-1]) ^ 1]
     assert base64.urlsafe_b64decode(twin[-43:] + "=") == base64.urlsafe_b64decode(url[-43:] + "=")
-    refused(nobody.upload(twin, jpeg), 403, "URL_SIGNATURE_INVALID")
+    refused(anonymous.upload(twin, jpeg), 403, "URL_SIGNATURE_INVALID")
 
 
-def test_an_expired_url_names_both_times(signer, nobody, order, jpeg):
+def test_an_expired_url_names_both_times(signer, anonymous, order, jpeg):
     before = time.time()
-    answer = nobody.upload(signer.put(order.key(), expires=1700000000), jpeg)
+    answer = anonymous.upload(signer.put(order.key(), expires=1700000000), jpeg)
     refused(answer, 403, "URL_EXPIRED")
     assert answer.json["expiredAt"] == "2023-11-14T22:13:20.000Z"
     told = datetime.datetime.fromisoformat(answer.json["serverTime"].replace("Z", "+00:00")).timestamp()
     assert before - 1 <= told <= time.time() + 1
 
 
-def test_expiry_counts_when_the_request_starts(stack, signer, nobody, order, jpeg):
+def test_expiry_counts_when_the_request_starts(stack, signer, anonymous, order, jpeg):
     for seconds in (2, 4, 8, 16):  # longer when a slow machine has not begun the request yet
         expires = int(time.time()) + seconds
         connection, place = connection_of(stack, signer.put(order.key(), expires=expires))
@@ -237,25 +237,25 @@ def test_expiry_counts_when_the_request_starts(stack, signer, nobody, order, jpe
         time.sleep(max(0, expires + 1 - time.time()))
         connection.send(jpeg[100:])
         answer = connection.getresponse()
-        said = answer.read()
+        body = answer.read()
         connection.close()
         if answer.status == 201:
             break
-    assert answer.status == 201, said
+    assert answer.status == 201, body
 
 
-def test_a_client_cannot_tell_when_its_request_started(signer, nobody, order, jpeg):
+def test_a_client_cannot_tell_when_its_request_started(signer, anonymous, order, jpeg):
     url = signer.put(order.key(), expires=1700000000)
     for name in ("Imgward-Checked-Ms", "IMGWARD-CHECKED-MS", "Imgward_Checked_Ms"):
-        answer = nobody.request("PUT", url, jpeg, headers={name: "1699999999000"}, key=False)
+        answer = anonymous.request("PUT", url, jpeg, headers={name: "1699999999000"}, key=False)
         refused(answer, 403, "URL_EXPIRED")
 
 
-def test_the_signed_size_counts_not_the_usual_one(signer, nobody, order, jpeg):
-    answer = nobody.upload(signer.put(order.key(), limit=len(jpeg) - 1), jpeg)
+def test_the_signed_size_counts_not_the_usual_one(signer, anonymous, order, jpeg):
+    answer = anonymous.upload(signer.put(order.key(), limit=len(jpeg) - 1), jpeg)
     refused(answer, 413, "PAYLOAD_TOO_LARGE")
     assert str(len(jpeg)) in answer.json["message"] and str(len(jpeg) - 1) in answer.json["message"]
-    assert nobody.upload(signer.put(order.key(), limit=len(jpeg)), jpeg).status == 201
+    assert anonymous.upload(signer.put(order.key(), limit=len(jpeg)), jpeg).status == 201
 
 
 def chunked(stack, url, pieces):
@@ -309,22 +309,22 @@ def test_a_refused_upload_gets_no_100_continue(stack, signer, order, jpeg):
     assert "Connection: close" in head
 
 
-def test_after_the_start_the_url_answers_409(signer, nobody, order, jpeg):
+def test_after_the_start_the_url_answers_409(signer, anonymous, order, jpeg):
     url = signer.put(order.key())
-    assert nobody.upload(url, jpeg).status == 201
+    assert anonymous.upload(url, jpeg).status == 201
     for status in ("inProgress", "complete", "failed", "expired"):
         order.status(status)
-        refused(nobody.upload(url, jpeg), 409, "ORDER_ALREADY_STARTED")
+        refused(anonymous.upload(url, jpeg), 409, "ORDER_ALREADY_STARTED")
 
 
-def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, nobody, order, jpeg):
+def test_an_order_that_was_never_started_is_no_longer_pending(stack, signer, anonymous, order, jpeg):
     stack.sql(f"UPDATE orders SET status = 'failed', error_code = 'UPLOAD_EXPIRED' WHERE id = {order.id}")
-    refused(nobody.upload(signer.put(order.key()), jpeg), 400, "ORDER_NOT_PENDING")
+    refused(anonymous.upload(signer.put(order.key()), jpeg), 400, "ORDER_NOT_PENDING")
 
 
-def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, nobody, order, jpeg, png):
+def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, anonymous, order, jpeg, png):
     url = signer.put(order.key())
-    assert nobody.upload(url, jpeg).status == 201
+    assert anonymous.upload(url, jpeg).status == 201
     kept, files = order.row(), store_files(stack, order)
     connection, place = connection_of(stack, url)
     connection.putrequest("PUT", place)
@@ -340,10 +340,10 @@ def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, nobod
     connection.close()
 
 
-def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, nobody, order, jpeg, png):
+def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, anonymous, order, jpeg, png):
     """The order's row is locked while the upload is recorded. Either may come first; nothing may be half done."""
     url = signer.put(order.key())
-    assert nobody.upload(url, jpeg).status == 201
+    assert anonymous.upload(url, jpeg).status == 201
     kept = order.row()
     answers = []
     holder = threading.Thread(target=stack.sql, args=(
@@ -352,7 +352,7 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
     holder.start()
     while holder.is_alive() and stack.sql(f"SELECT IS_USED_LOCK('held-{order.id}')") == [["NULL"]]:
         time.sleep(0.05)
-    sender = threading.Thread(target=lambda: answers.append(nobody.upload(url, png)))
+    sender = threading.Thread(target=lambda: answers.append(anonymous.upload(url, png)))
     sender.start()
     sender.join()
     holder.join()
@@ -368,17 +368,17 @@ def handed_over(stack, url, body, is_whole):
 
 def test_a_truncated_body_without_a_length_is_not_complete(stack, signer, order, jpeg):
     before = store_files(stack)
-    said = handed_over(stack, signer.put(order.key()), jpeg[:3000], False)
-    assert b"Status: 400" in said and b"ended early" in said, said
+    response = handed_over(stack, signer.put(order.key()), jpeg[:3000], False)
+    assert b"Status: 400" in response and b"ended early" in response, response
     assert order.row()[0] == "pending" and store_files(stack) - before == set()
-    said = handed_over(stack, signer.put(order.key()), jpeg, True)
-    assert b"Status: 201" in said and order.row()[3] == str(len(jpeg)), said
+    response = handed_over(stack, signer.put(order.key()), jpeg, True)
+    assert b"Status: 201" in response and order.row()[3] == str(len(jpeg)), response
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, png, share):
+def test_an_aborted_upload_leaves_nothing(stack, signer, anonymous, order, jpeg, png, share):
     url = signer.put(order.key())
-    assert nobody.upload(url, jpeg).status == 201
+    assert anonymous.upload(url, jpeg).status == 201
     kept, files, others = order.row(), store_files(stack, order), store_files(stack)
     connection, place = connection_of(stack, url)
     connection.putrequest("PUT", place)
@@ -391,22 +391,22 @@ def test_an_aborted_upload_leaves_nothing(stack, signer, nobody, order, jpeg, pn
     assert order.row() == kept and store_files(stack, order) == files and store_files(stack) - others == set()
 
 
-def test_an_upload_with_a_content_encoding_is_refused(stack, signer, nobody, order):
+def test_an_upload_with_a_content_encoding_is_refused(stack, signer, anonymous, order):
     data = pictures.jpeg(64, 64)
-    answer = nobody.request("PUT", signer.put(order.key()), gzip.compress(data), key=False, headers={"Content-Encoding": "gzip"})
+    answer = anonymous.request("PUT", signer.put(order.key()), gzip.compress(data), key=False, headers={"Content-Encoding": "gzip"})
     refused(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
     assert "Content-Encoding is gzip" in answer.json["message"] and order.row()[0] == "pending"
-    assert nobody.request("PUT", signer.put(order.key()), data, key=False, headers={"Content-Encoding": "identity"}).status == 201
+    assert anonymous.request("PUT", signer.put(order.key()), data, key=False, headers={"Content-Encoding": "identity"}).status == 201
 
 
-def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, nobody, order):
+def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, anonymous, order):
     url = signer.put(order.key())
     bodies = [pictures.jpeg(80 + i, 60, seed=i) for i in range(20)]
     answers = []
 
     def upload(body):
         """A URL allows two uploads at a time; the others are repeated."""
-        while (answer := nobody.upload(url, body)).status == 429:
+        while (answer := anonymous.upload(url, body)).status == 429:
             time.sleep(0.05)
         answers.append(answer)
 
@@ -424,9 +424,9 @@ def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, nobody, o
 
 @pytest.mark.parametrize("data", [b"GIF89a" + b"\0" * 4000, b"\xff\xd8", b"", b"RIFF\0\0\0\0WAVE" + b"\0" * 70000],
                          ids=["gif", "cut", "empty", "wave"])
-def test_an_upload_that_is_no_image_is_415_and_leaves_nothing(stack, signer, nobody, order, data):
+def test_an_upload_that_is_no_image_is_415_and_leaves_nothing(stack, signer, anonymous, order, data):
     before = store_files(stack)
-    refused(nobody.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
+    refused(anonymous.upload(signer.put(order.key()), data), 415, "UNSUPPORTED_MEDIA_TYPE")
     assert store_files(stack) - before == set() and order.row()[0] == "pending"
 
 
@@ -445,34 +445,34 @@ def test_content_range_is_refused_before_the_body(stack, signer, order):
 @pytest.mark.parametrize("header, value", [
     ("Content-Digest", "sha-256=:AAAA:"), ("Content-Digest", "sha-256=abc"), ("Content-MD5", "nonsense"),
     ("Content-MD5", "AAAA"), ("Content-Digest", "sha-512=:AAAA:, sha-256=:" + "A" * 43 + "=:")])
-def test_a_digest_that_cannot_be_right_is_400(stack, signer, nobody, order, jpeg, header, value):
+def test_a_digest_that_cannot_be_right_is_400(stack, signer, anonymous, order, jpeg, header, value):
     before = store_files(stack)
-    answer = nobody.request("PUT", signer.put(order.key()), jpeg, headers={header: value}, key=False)
+    answer = anonymous.request("PUT", signer.put(order.key()), jpeg, headers={header: value}, key=False)
     refused(answer, 400, "VALIDATION_FAILED")
     assert answer.fields() == [header]
     assert store_files(stack) - before == set()
 
 
-def test_a_valid_digest_with_an_unknown_one_is_accepted(signer, nobody, order, jpeg):
+def test_a_valid_digest_with_an_unknown_one_is_accepted(signer, anonymous, order, jpeg):
     value = "unixsum=:AAA=:, sha-256=:" + base64.b64encode(hashlib.sha256(jpeg).digest()).decode() + ":"
-    assert nobody.request("PUT", signer.put(order.key()), jpeg, headers={"Content-Digest": value},
+    assert anonymous.request("PUT", signer.put(order.key()), jpeg, headers={"Content-Digest": value},
                           key=False).status == 201
 
 
-def test_an_error_is_problem_json_when_requested(signer, nobody, order, jpeg):
+def test_an_error_is_problem_json_when_requested(signer, anonymous, order, jpeg):
     order.status("inProgress")
-    answer = nobody.request("PUT", signer.put(order.key()), jpeg, key=False,
+    answer = anonymous.request("PUT", signer.put(order.key()), jpeg, key=False,
                             headers={"Accept": "application/problem+json"})
     assert answer.status == 409 and answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json["status"] == 409 and answer.json["type"].endswith("ORDER_ALREADY_STARTED")
 
 
-def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, nobody, order, jpeg):
+def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, anonymous, order, jpeg):
     stack.sql(f"UPDATE files SET source_url = 'https://example.com/a.jpg' WHERE order_id = {order.id}")
-    refused(nobody.upload(signer.put(order.key()), jpeg), 404, "ORDER_NOT_FOUND")
+    refused(anonymous.upload(signer.put(order.key()), jpeg), 404, "ORDER_NOT_FOUND")
 
 
-def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, account, order, jpeg):
+def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, anonymous, account, order, jpeg):
     """More slow uploads than pool processes; another upload still succeeds immediately. An address may have 32."""
     url = signer.put(order.key())
     processes = len(child_pids(stack.pid("api")))
@@ -486,7 +486,7 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, nobody, account
         connection.send(jpeg[:50])
         slow.append(connection)
     time.sleep(0.5)
-    assert nobody.upload(url, jpeg).status == 201
+    assert anonymous.upload(url, jpeg).status == 201
     # The slow uploads had not timed out: as many as there are processes still get a response.
     for connection in slow[-processes:]:
         connection.send(jpeg[50:])
@@ -524,9 +524,9 @@ def result(stack, account, jpeg):
     return Result(stack, account, jpeg)
 
 
-def test_a_result_comes_with_type_name_length_and_etag(stack, account, signer, nobody, jpeg):
+def test_a_result_comes_with_type_name_length_and_etag(stack, account, signer, anonymous, jpeg):
     result = Result(stack, account, jpeg, name="größe \"1\" 100%;/日本.jpg")
-    answer = nobody.request("GET", signer.get(result.key), key=False)
+    answer = anonymous.request("GET", signer.get(result.key), key=False)
     assert answer.status == 200 and answer.body == jpeg, answer
     assert answer.headers["Content-Type"] == "image/jpeg"
     assert answer.headers["ETag"] and answer.headers["Content-Length"] == str(len(jpeg))
@@ -541,12 +541,12 @@ def test_a_result_comes_with_type_name_length_and_etag(stack, account, signer, n
     assert 0 < age <= 600
 
 
-def test_range_head_and_conditions(signer, nobody, result, jpeg):
+def test_range_head_and_conditions(signer, anonymous, result, jpeg):
     url = signer.get(result.key)
-    etag = nobody.request("GET", url, key=False).headers["ETag"]
+    etag = anonymous.request("GET", url, key=False).headers["ETag"]
 
     def get(method="GET", **headers):
-        return nobody.request(method, url, key=False, headers={n.replace("_", "-"): v for n, v in headers.items()})
+        return anonymous.request(method, url, key=False, headers={n.replace("_", "-"): v for n, v in headers.items()})
 
     part = get(Range="bytes=5-9")
     assert part.status == 206 and part.body == jpeg[5:10]
@@ -564,105 +564,105 @@ def test_range_head_and_conditions(signer, nobody, result, jpeg):
     assert beyond.json["requestId"] == beyond.headers["X-Request-Id"] and not repeated(beyond.headers), beyond.headers
 
 
-def test_archive_and_thumbnail(stack, signer, nobody, result, webp):
+def test_archive_and_thumbnail(stack, signer, anonymous, result, webp):
     order = result.order.id
     for key in (f"zip/{order}", f"thumb/{order}"):
-        refused(nobody.request("GET", signer.get(key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
+        refused(anonymous.request("GET", signer.get(key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
     file_put(stored_path(stack, f"zip/{order}/0.1"), b"PK not really")
     file_put(stored_path(stack, f"thumb/{order}/0.4"), webp)
     stack.sql(f"UPDATE orders SET zip_store_key = 'zip/{order}/0.1', has_thumbnail = TRUE,"
               f" thumbnail_store_key = 'thumb/{order}/0.4' WHERE id = {order}")
-    archive = nobody.request("GET", signer.get(f"zip/{order}"), key=False)
+    archive = anonymous.request("GET", signer.get(f"zip/{order}"), key=False)
     assert archive.status == 200 and archive.headers["Content-Type"] == "application/zip"
     assert archive.headers["Content-Disposition"].endswith("filename*=UTF-8''%C3%BCbersicht.zip")
-    thumbnail = nobody.request("GET", signer.get(f"thumb/{order}"), key=False)
+    thumbnail = anonymous.request("GET", signer.get(f"thumb/{order}"), key=False)
     assert thumbnail.status == 200 and thumbnail.headers["Content-Type"] == "image/webp"
     assert thumbnail.body == webp and "Content-Disposition" not in thumbnail.headers
 
 
-def test_a_download_url_is_only_valid_for_its_file(stack, account, signer, nobody, result, jpeg):
+def test_a_download_url_is_only_valid_for_its_file(stack, account, signer, anonymous, result, jpeg):
     other = Result(stack, account, jpeg)
-    refused(nobody.request("GET", signer.get(result.key, path=other.key), key=False), 403, "URL_SIGNATURE_INVALID")
-    refused(nobody.request("GET", signer.get(result.key, expires=1700000000), key=False), 403, "URL_EXPIRED")
-    refused(nobody.request("GET", signer.get(result.key) + "&m=5", key=False), 403, "URL_SIGNATURE_INVALID")
-    refused(nobody.request("GET", signer.put(result.order.key()), key=False), 405, "METHOD_NOT_ALLOWED")
-    refused(nobody.request("GET", signer.get(result.order.key()), key=False), 405, "METHOD_NOT_ALLOWED")
-    refused(nobody.request("PUT", signer.put(result.key), jpeg, key=False), 405, "METHOD_NOT_ALLOWED")
-    refused(nobody.request("GET", signer.put(result.key), key=False), 403, "URL_SIGNATURE_INVALID")
-    refused(nobody.request("PUT", signer.get(result.order.key()), jpeg, key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(anonymous.request("GET", signer.get(result.key, path=other.key), key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(anonymous.request("GET", signer.get(result.key, expires=1700000000), key=False), 403, "URL_EXPIRED")
+    refused(anonymous.request("GET", signer.get(result.key) + "&m=5", key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(anonymous.request("GET", signer.put(result.order.key()), key=False), 405, "METHOD_NOT_ALLOWED")
+    refused(anonymous.request("GET", signer.get(result.order.key()), key=False), 405, "METHOD_NOT_ALLOWED")
+    refused(anonymous.request("PUT", signer.put(result.key), jpeg, key=False), 405, "METHOD_NOT_ALLOWED")
+    refused(anonymous.request("GET", signer.put(result.key), key=False), 403, "URL_SIGNATURE_INVALID")
+    refused(anonymous.request("PUT", signer.get(result.order.key()), jpeg, key=False), 403, "URL_SIGNATURE_INVALID")
 
 
-def test_another_method_is_405_with_allow(signer, nobody, order, result):
+def test_another_method_is_405_with_allow(signer, anonymous, order, result):
     for method, url in (("POST", signer.put(order.key())), ("DELETE", signer.put(order.key())),
                         ("POST", signer.get(result.key)), ("PATCH", signer.get(result.key))):
-        answer = nobody.request(method, url, key=False)
+        answer = anonymous.request(method, url, key=False)
         refused(answer, 405, "METHOD_NOT_ALLOWED")
         assert answer.headers["Allow"] == ("PUT, OPTIONS" if "/in/" in url else "GET, HEAD, OPTIONS")
 
 
 @pytest.mark.parametrize("change", ["status = 'expired'", "expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND",
                                     "files_deleted_at = UTC_TIMESTAMP(3)"])
-def test_when_the_order_is_over_its_file_is_gone(stack, signer, nobody, result, change):
+def test_when_the_order_is_over_its_file_is_gone(stack, signer, anonymous, result, change):
     stack.sql(f"UPDATE orders SET {change} WHERE id = {result.order.id}")
-    refused(nobody.request("GET", signer.get(result.key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
+    refused(anonymous.request("GET", signer.get(result.key), key=False), 404, "PROCESSED_FILE_NOT_FOUND")
 
 
-def test_missing_bytes_are_404_without_a_name(signer, nobody, result):
+def test_missing_bytes_are_404_without_a_name(signer, anonymous, result):
     os.unlink(result.path)
-    answer = nobody.request("GET", signer.get(result.key), key=False)
+    answer = anonymous.request("GET", signer.get(result.key), key=False)
     refused(answer, 404, "PROCESSED_FILE_NOT_FOUND")
     assert "Content-Disposition" not in answer.headers
 
 
-def test_a_planted_symbolic_link_is_not_followed(stack, signer, nobody, result):
+def test_a_planted_symbolic_link_is_not_followed(stack, signer, anonymous, result):
     secret = os.path.join(stack.environment["IMGWARD_VAR"], "etc", "database.password")
     os.unlink(result.path)
     os.symlink(secret, result.path)
-    answer = nobody.request("GET", signer.get(result.key), key=False)
+    answer = anonymous.request("GET", signer.get(result.key), key=False)
     assert answer.status == 503 and answer.code == "SERVICE_UNAVAILABLE", answer
 
 
-def test_a_planted_folder_is_not_followed(stack, signer, nobody, result, tmp_path):
+def test_a_planted_folder_is_not_followed(stack, signer, anonymous, result, tmp_path):
     """A symbolic link in place of a shard."""
     folder = os.path.dirname(result.path)
     aside = folder + ".aside"
     os.rename(folder, aside)
     try:
         os.symlink(aside, folder)
-        assert nobody.request("GET", signer.get(result.key), key=False).status == 503
+        assert anonymous.request("GET", signer.get(result.key), key=False).status == 503
     finally:
         os.unlink(folder)
         os.rename(aside, folder)
-    assert nobody.request("GET", signer.get(result.key), key=False).status == 200
+    assert anonymous.request("GET", signer.get(result.key), key=False).status == 200
 
 
-def test_the_internal_locations_are_not_reachable(stack, nobody, result):
+def test_the_internal_locations_are_not_reachable(stack, anonymous, result):
     inner = os.path.relpath(result.path, stack.store)
     for path in ("/imgward-store/" + inner, "/imgward-error", "/imgward-problem", "/imgward-upload-check",
                  "/imgward-files", "/imgward-unsized/in/1/1", "/internal/upload-check", "/files/%2e%2e/imgward-store/"):
         for method in ("GET", "PUT"):
-            refused(nobody.request(method, path, key=False), 404, "RESOURCE_NOT_FOUND")
+            refused(anonymous.request(method, path, key=False), 404, "RESOURCE_NOT_FOUND")
 
 
 # ---- Failures
 
-def test_a_dead_pool_is_503_with_retry_after(stack, signer, nobody, order, result, jpeg):
+def test_a_dead_pool_is_503_with_retry_after(stack, signer, anonymous, order, result, jpeg):
     stack.part("stop", "api")
     try:
-        answers = [nobody.upload(signer.put(order.key()), jpeg),
-                   nobody.request("GET", signer.get(result.key), key=False),
-                   nobody.request("OPTIONS", signer.put(order.key()), key=False)]
-        api = nobody.request("GET", "/api/v2/orders", key=False)
+        answers = [anonymous.upload(signer.put(order.key()), jpeg),
+                   anonymous.request("GET", signer.get(result.key), key=False),
+                   anonymous.request("OPTIONS", signer.put(order.key()), key=False)]
+        api = anonymous.request("GET", "/api/v2/orders", key=False)
     finally:
         stack.part("start", "api")
     for answer in answers:
         refused(answer, 503, "SERVICE_UNAVAILABLE")
         assert int(answer.headers["Retry-After"]) > 0
     assert api.status == 502 and api.code == "SERVICE_UNAVAILABLE" and int(api.headers["Retry-After"]) > 0
-    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+    assert anonymous.upload(signer.put(order.key()), jpeg).status == 201
 
 
-def test_a_pool_that_dies_between_check_and_body_is_503(stack, signer, nobody, order, jpeg):
+def test_a_pool_that_dies_between_check_and_body_is_503(stack, signer, anonymous, order, jpeg):
     connection, place = connection_of(stack, signer.put(order.key()))
     connection.putrequest("PUT", place)
     connection.putheader("Content-Length", str(len(jpeg)))
@@ -681,17 +681,17 @@ def test_a_pool_that_dies_between_check_and_body_is_503(stack, signer, nobody, o
     assert order.row()[0] == "pending"
 
 
-def test_without_a_database_uploads_are_503(stack, signer, nobody, order, jpeg):
+def test_without_a_database_uploads_are_503(stack, signer, anonymous, order, jpeg):
     before = store_files(stack)
     stack.part("stop", "mariadbd")
     try:
-        answer = nobody.upload(signer.put(order.key()), jpeg)
+        answer = anonymous.upload(signer.put(order.key()), jpeg)
     finally:
         stack.part("start", "mariadbd")
     refused(answer, 503, "SERVICE_UNAVAILABLE")
     assert int(answer.headers["Retry-After"]) > 0
     assert store_files(stack) - before == set()
-    assert nobody.upload(signer.put(order.key()), jpeg).status == 201
+    assert anonymous.upload(signer.put(order.key()), jpeg).status == 201
 
 
 def child_pids(parent):
@@ -699,7 +699,7 @@ def child_pids(parent):
         return [int(pid) for pid in file.read().split()]
 
 
-def test_a_row_never_names_an_incomplete_file(stack, account, signer, nobody):
+def test_a_row_never_names_an_incomplete_file(stack, account, signer, anonymous):
     """Kills pool processes during uploads. A row's bytes must always be complete, and no upload may be lost."""
     order = Order(stack, account, files=4)
     told = {position: set() for position in range(1, 5)}
@@ -718,7 +718,7 @@ def test_a_row_never_names_an_incomplete_file(stack, account, signer, nobody):
                 return
             data = pictures.jpeg(64 + seed % 50, 64, seed=seed % 7)
             told[position].add(hashlib.sha256(data).hexdigest())
-            answers.append(nobody.upload(url, data).status)
+            answers.append(anonymous.upload(url, data).status)
             time.sleep(0.05)  # Four senders stay below nginx's limit of 100 requests a second.
 
     threads = [threading.Thread(target=send, args=(position,)) for position in told]
@@ -745,16 +745,16 @@ def test_a_row_never_names_an_incomplete_file(stack, account, signer, nobody):
     assert not os.listdir(os.path.join(stack.store, "tmp"))
 
 
-def test_cors_reaches_refusals_too(signer, nobody, order, result, jpeg):
+def test_cors_reaches_refusals_too(signer, anonymous, order, result, jpeg):
     origin = "https://app.example"
     order.status("inProgress")
-    for answer in (nobody.upload(signer.put(order.key()), jpeg, Origin=origin),
-                   nobody.request("GET", signer.get(result.key), key=False, headers={"Origin": origin}),
-                   nobody.request("GET", signer.get(result.key) + "x", key=False, headers={"Origin": origin})):
+    for answer in (anonymous.upload(signer.put(order.key()), jpeg, Origin=origin),
+                   anonymous.request("GET", signer.get(result.key), key=False, headers={"Origin": origin}),
+                   anonymous.request("GET", signer.get(result.key) + "x", key=False, headers={"Origin": origin})):
         assert answer.headers.get_all("Access-Control-Allow-Origin") == [origin], answer.headers
         assert "ETag" in answer.headers["Access-Control-Expose-Headers"]
-    for answer in (nobody.upload(signer.put(order.key()), jpeg, Origin="https://evil.example"),
-                   nobody.request("GET", signer.get(result.key), key=False, headers={"Origin": "null"})):
+    for answer in (anonymous.upload(signer.put(order.key()), jpeg, Origin="https://evil.example"),
+                   anonymous.request("GET", signer.get(result.key), key=False, headers={"Origin": "null"})):
         assert "Access-Control-Allow-Origin" not in answer.headers
 
 
@@ -800,14 +800,14 @@ def test_plain_http_on_the_port_of_https_is_sent_over(stack):
     connection.close()
 
 
-def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
+def test_no_query_reaches_a_log(stack, signer, anonymous, order, result, jpeg):
     """Also on errors, where nginx would log the whole request line."""
     urls = [signer.put(order.key()), signer.get(result.key), signer.get(result.key) + "x", signer.put(order.key(), limit=10)]
     for url in urls:
-        nobody.upload(url, jpeg)
-        nobody.request("GET", url, key=False)
+        anonymous.upload(url, jpeg)
+        anonymous.request("GET", url, key=False)
     os.unlink(result.path)
-    nobody.request("GET", urls[1], key=False)
+    anonymous.request("GET", urls[1], key=False)
     plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
     connection = http.client.HTTPConnection(plain.hostname, plain.port, timeout=90)
     connection.request("GET", urls[1][len(stack.url):])
@@ -818,8 +818,8 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
     stack.part("stop", "api")
     try:
         for url in urls:
-            nobody.upload(url, jpeg)
-            nobody.request("GET", url, key=False)
+            anonymous.upload(url, jpeg)
+            anonymous.request("GET", url, key=False)
     finally:
         stack.part("start", "api")
     folder = stack.environment["IMGWARD_LOG"]
@@ -835,11 +835,11 @@ def test_no_query_reaches_a_log(stack, signer, nobody, order, result, jpeg):
 
 # ---- Configuration
 
-def test_cors_is_off_unless_an_origin_is_listed(stack, signer, nobody, order, jpeg):
+def test_cors_is_off_unless_an_origin_is_listed(stack, signer, anonymous, order, jpeg):
     with stack.configured("store", "cors_origins", ""):
-        preflight = nobody.request("OPTIONS", signer.put(order.key()), key=False, headers={
+        preflight = anonymous.request("OPTIONS", signer.put(order.key()), key=False, headers={
             "Origin": "https://app.example", "Access-Control-Request-Method": "PUT"})
-        put = nobody.upload(signer.put(order.key()), jpeg, Origin="https://app.example")
+        put = anonymous.upload(signer.put(order.key()), jpeg, Origin="https://app.example")
     assert preflight.status == 204 and put.status == 201
     for answer in (preflight, put):
         assert not [name for name in answer.headers if name.startswith("Access-Control-")], answer.headers
@@ -877,17 +877,17 @@ def test_the_command_that_makes_signing_keys(stack, tmp_path):
         stack.ctl("secret", "signing", "--rotate", str(tmp_path / "none"))
 
 
-def test_a_rotated_out_key_is_no_longer_accepted(stack, signer, nobody, order, jpeg):
+def test_a_rotated_out_key_is_no_longer_accepted(stack, signer, anonymous, order, jpeg):
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         path = re.search(r"signing_keys_file = (.*)", file.read())[1]
     url = signer.put(order.key())
     for expected in (201, 403):
         stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
         stack.reload()
-        answer = nobody.upload(url, jpeg)
+        answer = anonymous.upload(url, jpeg)
         assert answer.status == expected, answer
     assert answer.code == "URL_SIGNATURE_INVALID"
-    assert nobody.upload(signer.put(order.key()), jpeg).status == 200
+    assert anonymous.upload(signer.put(order.key()), jpeg).status == 200
 
 
 SPELLINGS = ["//files/{}", "/files//{}", "/files%2F{}", "/files%2f{}", "/%66iles/{}", "/./files/{}", "/x/../files/{}", "///files/{}"]
@@ -910,5 +910,5 @@ def test_a_signed_path_in_another_spelling_says_what_was_changed(stack, signer, 
         assert "its path was changed" in body, body
 
 
-def test_a_slash_at_the_end_of_an_upload_is_refused(signer, nobody, order, jpeg):
-    refused(nobody.upload(signer.put(order.key(), path=order.key() + "/"), jpeg), 403, "URL_SIGNATURE_INVALID")
+def test_a_slash_at_the_end_of_an_upload_is_refused(signer, anonymous, order, jpeg):
+    refused(anonymous.upload(signer.put(order.key(), path=order.key() + "/"), jpeg), 403, "URL_SIGNATURE_INVALID")

@@ -6,7 +6,7 @@ import pytest
 
 import pictures
 from marks import embedded, extract
-from places import Places
+from remotes import Remotes
 from test_zero_copy import later
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,16 +19,16 @@ def restart(stack):
 
 
 @pytest.fixture(scope="module")
-def noting(stack, tmp_path_factory):
+def stack_with_notes(stack, tmp_path_factory):
     """A worker whose image processes add a note to each answer; set() chooses the note."""
-    folder = tmp_path_factory.mktemp("noting")
-    program = folder / "noting"
+    folder = tmp_path_factory.mktemp("notes")
+    program = folder / "image_with_notes"
     real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
 
     def set(message, code=CODE, maps=False):
         (folder / "note.json").write_text(json.dumps({"program": real, "code": code, "message": message, "maps": maps}))
         restart(stack)
-    with open(os.path.join(HERE, "noting.py"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "image_with_notes.py"), encoding="utf-8") as file:
         program.write_text("#!/usr/bin/python3\n" + file.read())
     program.chmod(0o755)
     with stack.configured("worker", "image_program", str(program)), stack.configured("worker", "processes", "1"):
@@ -44,17 +44,17 @@ def test_without_a_note_the_member_is_null(client, png):
     assert notes(client.order_whole([("a.png", png)])) == [None]
 
 
-def test_a_note_of_the_image_process_reaches_the_client(client, noting, jpeg):
+def test_a_note_of_the_image_process_reaches_the_client(client, stack_with_notes, jpeg):
     message = "The profile “Größe” was left out."
-    noting(message)
+    stack_with_notes(message)
     order = client.order_whole([("a.jpg", jpeg), ("b.png", pictures.png(200, 200))])
     assert order["status"] == "complete" and order["errors"] is None
     assert notes(order) == [{"code": CODE, "message": message}] * 2
     assert [file["error"] for file in order["files"]] == [None, None]
 
 
-def test_the_first_note_of_several_copies_is_kept(client, stack, noting):
-    noting("Job JOB.")
+def test_the_first_note_of_several_copies_is_kept(client, stack, stack_with_notes):
+    stack_with_notes("Job JOB.")
     order = embedded(client, [("a.jpg", pictures.jpeg(400, 300, seed=5), ["one", "two", "three"])])
     assert order["status"] == "complete", order
     jobs = [row[0] for row in stack.sql(f"SELECT id FROM jobs WHERE order_id = {order['orderId']} AND kind = 'embed' "
@@ -62,46 +62,46 @@ def test_the_first_note_of_several_copies_is_kept(client, stack, noting):
     assert len(jobs) == 3 and notes(order) == [{"code": CODE, "message": f"Job {jobs[0]}."}]
 
 
-def test_an_extraction_has_notes_too(client, noting):
-    noting("Read with care.")
+def test_an_extraction_has_notes_too(client, stack_with_notes):
+    stack_with_notes("Read with care.")
     marked = embedded(client, [("a.jpg", pictures.jpeg(600, 450, seed=6), ["for Ada"])])
     data = client.download(marked["orderId"]).body
     order = extract(client, data)
     assert order["status"] == "detected" and notes(order) == [{"code": CODE, "message": "Read with care."}]
 
 
-def test_a_zero_copy_order_has_its_notes(client, noting):
-    noting("Smaller than asked.")
-    places = Places()
+def test_a_zero_copy_order_has_its_notes(client, stack_with_notes):
+    stack_with_notes("Smaller than asked.")
+    remotes = Remotes()
     try:
-        places.gives["/a.jpg"] = pictures.jpeg(300, 200, seed=7)
-        created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/a.jpg")}], kind="anti-ai/with-urls",
+        remotes.gives["/a.jpg"] = pictures.jpeg(300, 200, seed=7)
+        created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/a.jpg")}], kind="anti-ai/with-urls",
                                 mode={"zeroCopy": True}, outputTargets=[
-                                    {"fileKey": "k", "url": places.url("/out"), "presignedUrlExpiresAt": later()}])
+                                    {"fileKey": "k", "url": remotes.url("/out"), "presignedUrlExpiresAt": later()}])
         order = client.wait(created.data["orderId"])
-        assert order["status"] == "complete" and len(places.put["/out"]) == 1
+        assert order["status"] == "complete" and len(remotes.put["/out"]) == 1
         assert notes(order) == [{"code": CODE, "message": "Smaller than asked."}]
     finally:
-        places.close()
+        remotes.close()
 
 
 @pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
-def test_an_invalid_note_is_not_shown(client, noting, png, code, message):
+def test_an_invalid_note_is_not_shown(client, stack_with_notes, png, code, message):
     """A picture may have taken control of the image process, so its output is checked."""
-    noting(message, code)
+    stack_with_notes(message, code)
     order = client.order_whole([("a.png", png)])
     assert order["status"] == "complete" and notes(order) == [None]
 
 
-def test_the_operator_sees_the_note(client, stack, noting, jpeg):
-    noting("Look here.")
+def test_the_operator_sees_the_note(client, stack, stack_with_notes, jpeg):
+    stack_with_notes("Look here.")
     order = client.order_whole([("a.jpg", jpeg)])["orderId"]
     [file] = json.loads(stack.ctl("order", "show", "--json", order))["files"]
     assert (file["note"], file["noteText"]) == (CODE, "Look here.")
 
 
-def test_a_result_that_the_image_process_can_still_change_is_not_stored(client, stack, noting, jpeg):
-    noting("Unsealed.", maps=True)
+def test_a_result_that_the_image_process_can_still_change_is_not_stored(client, stack, stack_with_notes, jpeg):
+    stack_with_notes("Unsealed.", maps=True)
     with stack.configured("worker", "retry_first_ms", "50"):
         order = client.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "failed" and stack.stored(order["orderId"]) == [], order

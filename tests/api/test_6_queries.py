@@ -10,7 +10,7 @@ from client import ORDERS
 
 
 @pytest.fixture(scope="module")
-def shelf(stack, jpeg):
+def known_orders(stack, jpeg):
     """An account with 23 orders, one of them complete and one failed; newest last."""
     client = stack.account_new()
     orders = [client.create([f"file-{number}.jpg"], orderName=f"order {number:02d} {'even' if number % 2 == 0 else 'odd'}").data["orderId"]
@@ -79,30 +79,30 @@ def test_times_are_as_long_as_promised(client, jpeg):
     assert before + 3599 <= expires <= time.time() + 3600
 
 
-def test_the_list_is_newest_first_with_its_pages(shelf):
-    answer = shelf.list()
-    assert ids(answer) == shelf.orders[::-1][:10]
+def test_the_list_is_newest_first_with_its_pages(known_orders):
+    answer = known_orders.list()
+    assert ids(answer) == known_orders.orders[::-1][:10]
     assert answer.page == {"totalItems": 23, "totalPages": 3, "currentPage": 1, "itemsPerPage": 10}
-    seen = [order for page in (1, 2, 3) for order in ids(shelf.list(page=page))]
-    assert seen == shelf.orders[::-1]
+    seen = [order for page in (1, 2, 3) for order in ids(known_orders.list(page=page))]
+    assert seen == known_orders.orders[::-1]
 
 
-def test_a_page_past_the_end_is_empty(shelf):
-    answer = shelf.list(page=4)
+def test_a_page_past_the_end_is_empty(known_orders):
+    answer = known_orders.list(page=4)
     assert ids(answer) == [] and answer.page["totalItems"] == 23
-    assert ids(shelf.list(page=1000000000)) == []
+    assert ids(known_orders.list(page=1000000000)) == []
 
 
 @pytest.mark.parametrize("limit", [1, 7, 23, 100])
-def test_limit_sets_the_page(shelf, limit):
-    answer = shelf.list(limit=limit)
-    assert ids(answer) == shelf.orders[::-1][:limit]
+def test_limit_sets_the_page(known_orders, limit):
+    answer = known_orders.list(limit=limit)
+    assert ids(answer) == known_orders.orders[::-1][:limit]
     assert answer.page["totalPages"] == math.ceil(23 / limit)
 
 
-def test_limit_minus_one_is_all(shelf):
-    answer = shelf.list(limit=-1)
-    assert ids(answer) == shelf.orders[::-1]
+def test_limit_minus_one_is_all(known_orders):
+    answer = known_orders.list(limit=-1)
+    assert ids(answer) == known_orders.orders[::-1]
     info = answer.page
     assert (info["totalItems"], info["totalPages"], info["currentPage"]) == (23, 1, 1)
 
@@ -110,33 +110,33 @@ def test_limit_minus_one_is_all(shelf):
 @pytest.mark.parametrize("keyword, places", [
     ("the complete", [21]), ("THE FAILED", [22]), ("file-7.", [7]), ("FILE-7.", [7]), ("ünique", [21]), ("100%", [21]), ("_100", [21]),
     ("odd", list(range(1, 20, 2))), ("no such thing", []), ("%", [21]), ("\\", []), ("'", [])])
-def test_keyword_finds_in_order_and_file_names(shelf, keyword, places):
-    assert ids(shelf.list(keyword=keyword, limit=100)) == [shelf.orders[place] for place in reversed(places)]
+def test_keyword_finds_in_order_and_file_names(known_orders, keyword, places):
+    assert ids(known_orders.list(keyword=keyword, limit=100)) == [known_orders.orders[place] for place in reversed(places)]
 
 
-def test_keyword_finds_the_exact_order_id(shelf):
-    assert ids(shelf.list(keyword=shelf.orders[4])) == [shelf.orders[4]]
-    assert ids(shelf.list(keyword=shelf.orders[4][:-3])) == []
+def test_keyword_finds_the_exact_order_id(known_orders):
+    assert ids(known_orders.list(keyword=known_orders.orders[4])) == [known_orders.orders[4]]
+    assert ids(known_orders.list(keyword=known_orders.orders[4][:-3])) == []
 
 
-def test_status_filters(shelf):
-    assert ids(shelf.list(status="complete")) == [shelf.orders[21]]
-    assert ids(shelf.list(status="failed")) == [shelf.orders[22]]
-    assert len(ids(shelf.list(status="pending", limit=100))) == 21
-    assert len(ids(shelf.list(status="all", limit=100))) == 23
-    assert shelf.list(status="pending", limit=5).page["totalPages"] == 5
+def test_status_filters(known_orders):
+    assert ids(known_orders.list(status="complete")) == [known_orders.orders[21]]
+    assert ids(known_orders.list(status="failed")) == [known_orders.orders[22]]
+    assert len(ids(known_orders.list(status="pending", limit=100))) == 21
+    assert len(ids(known_orders.list(status="all", limit=100))) == 23
+    assert known_orders.list(status="pending", limit=5).page["totalPages"] == 5
 
 
-def test_type_and_channel_filter(shelf):
-    kind = shelf.detail(shelf.orders[0]).data["type"]
-    assert len(ids(shelf.list(type=kind, limit=100))) == 23
-    assert len(ids(shelf.list(type="all", channel="all", limit=100))) == 23
-    assert len(ids(shelf.list(channel="api", limit=100))) == 23
+def test_type_and_channel_filter(known_orders):
+    kind = known_orders.detail(known_orders.orders[0]).data["type"]
+    assert len(ids(known_orders.list(type=kind, limit=100))) == 23
+    assert len(ids(known_orders.list(type="all", channel="all", limit=100))) == 23
+    assert len(ids(known_orders.list(channel="api", limit=100))) == 23
 
 
-def test_filters_work_together(shelf):
-    assert ids(shelf.list(keyword="one", status="complete")) == [shelf.orders[21]]
-    assert ids(shelf.list(keyword="even", status="pending", limit=2, page=2)) == [shelf.orders[16], shelf.orders[14]]
+def test_filters_work_together(known_orders):
+    assert ids(known_orders.list(keyword="one", status="complete")) == [known_orders.orders[21]]
+    assert ids(known_orders.list(keyword="even", status="pending", limit=2, page=2)) == [known_orders.orders[16], known_orders.orders[14]]
 
 
 @pytest.mark.parametrize("name, value", [("page", "0"), ("page", "-1"), ("page", "x"), ("page", ""), ("page", "99999999999999999999"), ("limit", "0"), ("limit", "-2"),
@@ -170,9 +170,9 @@ def test_an_empty_account_has_an_empty_list(stack):
         "totalItems": 0, "totalPages": 0, "currentPage": 1, "itemsPerPage": 10}
 
 
-def test_download_checks_in_the_order_of_the_contract(client, shelf):
+def test_download_checks_in_the_order_of_the_contract(client, known_orders):
     assert client.get(f"{ORDERS}/1/download").code == "ORDER_NOT_FOUND"
-    pending = shelf.get(f"{ORDERS}/{shelf.orders[0]}/download")
+    pending = known_orders.get(f"{ORDERS}/{known_orders.orders[0]}/download")
     assert pending.status == 400 and pending.code == "ORDER_NOT_COMPLETED"
 
 
@@ -186,11 +186,11 @@ def test_a_zero_copy_order_cannot_be_downloaded(client):
     assert refused.status == 400 and refused.code == "ORDER_TYPE_CANT_DOWNLOAD"
 
 
-def test_download_answers_a_url_for_an_hour(shelf):
-    data = shelf.get(f"{ORDERS}/{shelf.orders[21]}/download").data
+def test_download_answers_a_url_for_an_hour(known_orders):
+    data = known_orders.get(f"{ORDERS}/{known_orders.orders[21]}/download").data
     assert data["expiresIn"] == 3600 and data["downloadUrl"] and data["contentType"] == "image/jpeg"
     assert len(data["files"]) == 1 and data["files"][0]["downloadUrl"]
-    assert shelf.request("GET", data["downloadUrl"], key=False).status == 200
+    assert known_orders.request("GET", data["downloadUrl"], key=False).status == 200
 
 
 def test_refresh_gives_fresh_urls_to_pending_orders(client, jpeg):
@@ -208,9 +208,9 @@ def test_refresh_gives_fresh_urls_to_pending_orders(client, jpeg):
     assert again.status == 400 and again.code == "ORDER_NOT_PENDING"
 
 
-def test_list_and_detail_agree(shelf):
-    for order in shelf.list(limit=100).items[:5]:
-        detail = shelf.detail(order["orderId"]).data
+def test_list_and_detail_agree(known_orders):
+    for order in known_orders.list(limit=100).items[:5]:
+        detail = known_orders.detail(order["orderId"]).data
         for name in ("orderName", "type", "channel", "status", "fileCount", "createdAt", "errors"):
             if name in order:
                 assert order[name] == detail[name]

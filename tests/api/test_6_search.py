@@ -56,7 +56,7 @@ def quoted(text):
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-class Shelf:
+class KnownOrders:
     """An account with count orders of random names, at least an hour old, newest first."""
 
     def __init__(self, stack, count, seed, age_ms=3600000, oldest=None):
@@ -122,93 +122,93 @@ class Shelf:
 @pytest.fixture(scope="module")
 def small(stack):
     """Too few orders for the index: lists read their names."""
-    return Shelf(stack, 100, 1)
+    return KnownOrders(stack, 100, 1)
 
 
 @pytest.fixture(scope="module")
 def large(stack):
     """The worker indexes at least half of them: an open segment doubles."""
-    shelf = Shelf(stack, 700, 2)
-    shelf.wait_indexed(350)
-    return shelf
+    known_orders = KnownOrders(stack, 700, 2)
+    known_orders.wait_indexed(350)
+    return known_orders
 
 
 @pytest.fixture(params=["small", "large"])
-def shelf(request):
+def known_orders(request):
     return request.getfixturevalue(request.param)
 
 
 # ---------------------------------------------------------------- tests
-def test_keywords_find_what_a_comparison_finds(shelf):
-    hits = {keyword: len(shelf.expected(keyword)) for keyword in KEYWORDS}
+def test_keywords_find_what_a_comparison_finds(known_orders):
+    hits = {keyword: len(known_orders.expected(keyword)) for keyword in KEYWORDS}
     assert sum(count > 0 for count in hits.values()) > len(KEYWORDS) / 3, hits
     for keyword in KEYWORDS:
         if keyword.strip():
-            shelf.check(keyword=keyword)
+            known_orders.check(keyword=keyword)
 
 
-def test_random_keywords_find_what_a_comparison_finds(shelf):
+def test_random_keywords_find_what_a_comparison_finds(known_orders):
     chance = random.Random(3)
     for _ in range(60):
-        name = chance.choice(chance.choice(shelf.orders)["names"])
+        name = chance.choice(chance.choice(known_orders.orders)["names"])
         begin = chance.randrange(len(name))
         keyword = name[begin:begin + chance.randint(1, 12)]
         if keyword.strip():
-            shelf.check(keyword=keyword)
+            known_orders.check(keyword=keyword)
 
 
-def test_filters_and_keywords_work_together(shelf):
+def test_filters_and_keywords_work_together(known_orders):
     for status in STATUSES:
-        shelf.check(status=status)
-        shelf.check(status=status, keyword="i")
+        known_orders.check(status=status)
+        known_orders.check(status=status, keyword="i")
         for kind in TYPES:
-            shelf.check(status=status, type=kind)
-            shelf.check(status=status, type=kind, channel="web", page_size=7)
+            known_orders.check(status=status, type=kind)
+            known_orders.check(status=status, type=kind, channel="web", page_size=7)
     for kind in TYPES:
-        shelf.check(type=kind, page_size=30)
-        shelf.check(type=kind, channel="api", keyword="20")
-    shelf.check(channel="web", page_size=13)
-    shelf.check()
+        known_orders.check(type=kind, page_size=30)
+        known_orders.check(type=kind, channel="api", keyword="20")
+    known_orders.check(channel="web", page_size=13)
+    known_orders.check()
 
 
-def test_every_page_size_has_the_same_orders(shelf):
+def test_every_page_size_has_the_same_orders(known_orders):
     for size in (1, 9, 100):
-        first = shelf.client.list(limit=size, keyword="i").items
-        assert [order["orderId"] for order in first] == shelf.expected("i")[:size]
-    shelf.check(keyword="i", page_size=11)
+        first = known_orders.client.list(limit=size, keyword="i").items
+        assert [order["orderId"] for order in first] == known_orders.expected("i")[:size]
+    known_orders.check(keyword="i", page_size=11)
 
 
-def test_the_whole_list_has_the_same_orders(shelf):
+def test_the_whole_list_has_the_same_orders(known_orders):
     for keyword in ("i", "holiday", "nothing", "😀"):
-        answer = shelf.client.list(limit=-1, keyword=keyword)
-        assert [order["orderId"] for order in answer.items] == shelf.expected(keyword)
-        assert answer.page["totalItems"] == len(shelf.expected(keyword))
-    assert shelf.client.list(limit=-1, page=2, keyword="i").items == []
-    answer = shelf.client.list(limit=-1, keyword="i", status="failed")
-    assert [order["orderId"] for order in answer.items] == shelf.expected("i", status="failed")
+        answer = known_orders.client.list(limit=-1, keyword=keyword)
+        assert [order["orderId"] for order in answer.items] == known_orders.expected(keyword)
+        assert answer.page["totalItems"] == len(known_orders.expected(keyword))
+    assert known_orders.client.list(limit=-1, page=2, keyword="i").items == []
+    answer = known_orders.client.list(limit=-1, keyword="i", status="failed")
+    assert [order["orderId"] for order in answer.items] == known_orders.expected("i", status="failed")
 
 
-def test_the_id_of_an_order_is_a_keyword(shelf):
-    for order in (shelf.orders[0], shelf.orders[50], shelf.orders[-1]):
-        shelf.check(keyword=str(order["id"]))
-        shelf.check(keyword=str(order["id"]), status="failed")
-        assert str(order["id"]) not in shelf.found(keyword=str(order["id"])[:-1])
+def test_the_id_of_an_order_is_a_keyword(known_orders):
+    for order in (known_orders.orders[0], known_orders.orders[50], known_orders.orders[-1]):
+        known_orders.check(keyword=str(order["id"]))
+        known_orders.check(keyword=str(order["id"]), status="failed")
+        assert str(order["id"]) not in known_orders.found(keyword=str(order["id"])[:-1])
 
 
 def test_another_accounts_orders_are_not_found(small, large):
     assert small.found(keyword=str(large.orders[600]["id"])) == []
 
 
-def test_new_orders_are_found_at_once(shelf):
-    name = f"brandnew{int(shelf.client.account)}"
-    order = shelf.client.create([f"{name}.png"], orderName="kettle 77").data["orderId"]
+def test_new_orders_are_found_at_once(known_orders):
+    name = f"brandnew{int(known_orders.client.account)}"
+    order = known_orders.client.create([f"{name}.png"], orderName="kettle 77").data["orderId"]
     try:
         for keyword in (name, name[:6], "kettle", "77 ket", "png kettle", order):
-            assert order in shelf.found(keyword=keyword), keyword
-        assert shelf.found(status="pending")[0] == order and shelf.found()[0] == order
-        assert shelf.found(keyword="ttle") == []
+            assert order in known_orders.found(keyword=keyword), keyword
+        assert known_orders.found(status="pending")[0] == order and known_orders.found()[0] == order
+        assert known_orders.found(keyword="ttle") == []
     finally:
-        shelf.stack.sql(f"DELETE FROM files WHERE order_id = {order}; DELETE FROM orders WHERE id = {order}")
+        known_orders.stack.sql(f"DELETE FROM files WHERE order_id = {order}; DELETE FROM orders WHERE id = {order}")
 
 
 def test_too_many_words_are_named(client):
@@ -229,59 +229,59 @@ def due(stack, account):
 
 
 def test_a_status_that_changes_is_found_at_once(stack):
-    shelf = Shelf(stack, 200, 4)
-    shelf.wait_indexed(100)
-    pending = shelf.expected(status="pending")
-    order = next(order for order in reversed(shelf.orders) if order["status"] == "pending")
-    assert shelf.found(status="pending", channel=order["channel"]) == shelf.expected(status="pending", channel=order["channel"])
-    assert shelf.client.request("DELETE", f"{ORDERS}/{order['id']}").status == 200
+    known_orders = KnownOrders(stack, 200, 4)
+    known_orders.wait_indexed(100)
+    pending = known_orders.expected(status="pending")
+    order = next(order for order in reversed(known_orders.orders) if order["status"] == "pending")
+    assert known_orders.found(status="pending", channel=order["channel"]) == known_orders.expected(status="pending", channel=order["channel"])
+    assert known_orders.client.request("DELETE", f"{ORDERS}/{order['id']}").status == 200
     order["status"] = "failed"
     for query in ({"status": "failed"}, {"status": "pending"}):
-        shelf.check(**query)
-        shelf.check(channel=order["channel"], **query)
-        shelf.check(keyword="i", **query)
-    assert len(shelf.expected(status="pending")) == len(pending) - 1
+        known_orders.check(**query)
+        known_orders.check(channel=order["channel"], **query)
+        known_orders.check(keyword="i", **query)
+    assert len(known_orders.expected(status="pending")) == len(pending) - 1
     # Building the segment again corrects nothing.
-    before = stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}")
-    with due(stack, shelf.client.account):
+    before = stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {known_orders.client.account}")
+    with due(stack, known_orders.client.account):
         pass
-    assert stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {shelf.client.account}") == before
+    assert stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {known_orders.client.account}") == before
 
 
 def test_changes_outside_of_the_index_are_corrected(stack):
     """Statuses, orders that were committed late, and deleted ones."""
-    shelf = Shelf(stack, 200, 5)
-    shelf.wait_indexed(100)
-    changed, gone = shelf.orders[150], shelf.orders[160]
-    late = {**shelf.orders[170], "id": shelf.orders[170]["id"] + 1, "names": ["latecomer", "late.jpg"]}
-    with due(stack, shelf.client.account):
+    known_orders = KnownOrders(stack, 200, 5)
+    known_orders.wait_indexed(100)
+    changed, gone = known_orders.orders[150], known_orders.orders[160]
+    late = {**known_orders.orders[170], "id": known_orders.orders[170]["id"] + 1, "names": ["latecomer", "late.jpg"]}
+    with due(stack, known_orders.client.account):
         changed["status"] = "expired"
         stack.sql(f"UPDATE orders SET status = 'expired' WHERE id = {changed['id']}; DELETE FROM files WHERE order_id = {gone['id']};"
                   f"DELETE FROM orders WHERE id = {gone['id']}")
-        shelf.orders.remove(gone)
-        shelf.insert([late])
-        shelf.orders.insert(shelf.orders.index(changed) + 19, late)
-        shelf.orders.sort(key=lambda order: -order["id"])
-    shelf.check(keyword="late")
-    shelf.check(keyword="i", status="expired")
-    shelf.check(status="expired", channel="api")
-    shelf.check()
+        known_orders.orders.remove(gone)
+        known_orders.insert([late])
+        known_orders.orders.insert(known_orders.orders.index(changed) + 19, late)
+        known_orders.orders.sort(key=lambda order: -order["id"])
+    known_orders.check(keyword="late")
+    known_orders.check(keyword="i", status="expired")
+    known_orders.check(status="expired", channel="api")
+    known_orders.check()
 
 
 def test_orders_of_many_files_are_in_smaller_segments(stack):
     """A segment has at most 8,192 files. One that is full before its next order is closed."""
-    shelf = Shelf(stack, 130, 9, age_ms=7200000)
-    account = shelf.client.account
-    shelf.wait_indexed(130)
+    known_orders = KnownOrders(stack, 130, 9, age_ms=7200000)
+    account = known_orders.client.account
+    known_orders.wait_indexed(130)
     stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
-    younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in shelf.orders]
-    shelf.insert(younger)
-    shelf.orders = younger + shelf.orders
+    younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in known_orders.orders]
+    known_orders.insert(younger)
+    known_orders.orders = younger + known_orders.orders
     stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
-    shelf.wait_indexed(260)
+    known_orders.wait_indexed(260)
     assert stack.sql(f"SELECT order_count, is_open FROM order_segments WHERE account_id = {account} ORDER BY first_id") == [["130", "0"], ["130", "1"]]
-    shelf.check(keyword="i")
-    shelf.check(status="failed", channel="api")
+    known_orders.check(keyword="i")
+    known_orders.check(status="failed", channel="api")
 
 
 def word_rows(stack, account, word):
@@ -290,29 +290,29 @@ def word_rows(stack, account, word):
 
 
 def test_the_words_of_a_deleted_order_are_deleted(stack):
-    shelf = Shelf(stack, 200, 6, age_ms=100 * 86400000, oldest={"names": ["holiday", "qqsecretword.jpg"], "status": "expired"})
-    order = shelf.orders[199]
-    shelf.wait_indexed(100)
-    shelf.check(keyword="qqsecret")
-    assert word_rows(stack, shelf.client.account, "qqsecretword") == 1
+    known_orders = KnownOrders(stack, 200, 6, age_ms=100 * 86400000, oldest={"names": ["holiday", "qqsecretword.jpg"], "status": "expired"})
+    order = known_orders.orders[199]
+    known_orders.wait_indexed(100)
+    known_orders.check(keyword="qqsecret")
+    assert word_rows(stack, known_orders.client.account, "qqsecretword") == 1
     stack.sql(f"UPDATE orders SET ended_at = '2024-01-01' WHERE id = {order['id']}")
     end = time.monotonic() + 120
     while stack.sql(f"SELECT COUNT(*) FROM orders WHERE id = {order['id']}") != [["0"]]:
         assert time.monotonic() < end, "the row is not deleted"
         time.sleep(0.1)
-    shelf.orders.remove(order)
-    shelf.check()
-    shelf.check(keyword="qqsecret")
-    with due(stack, shelf.client.account):
+    known_orders.orders.remove(order)
+    known_orders.check()
+    known_orders.check(keyword="qqsecret")
+    with due(stack, known_orders.client.account):
         pass
-    assert word_rows(stack, shelf.client.account, "qqsecretword") == 0
-    shelf.check(keyword="i")
+    assert word_rows(stack, known_orders.client.account, "qqsecretword") == 0
+    known_orders.check(keyword="i")
 
 
 def test_an_account_is_deleted_with_its_words(stack):
-    shelf = Shelf(stack, 200, 7)
-    shelf.wait_indexed(100)
-    account = shelf.client.account
+    known_orders = KnownOrders(stack, 200, 7)
+    known_orders.wait_indexed(100)
+    account = known_orders.client.account
     stack.sql(f"UPDATE accounts SET status = 'suspended', delete_at = '2024-01-01' WHERE id = {account}")
     end = time.monotonic() + 240
     while stack.sql(f"SELECT COUNT(*) FROM accounts WHERE id = {account}") != [["0"]]:
@@ -324,9 +324,9 @@ def test_an_account_is_deleted_with_its_words(stack):
 
 def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
     """The segment is built again when the lock is gone."""
-    shelf = Shelf(stack, 200, 8)
-    shelf.wait_indexed(100)
-    order = shelf.orders[190]
+    known_orders = KnownOrders(stack, 200, 8)
+    known_orders.wait_indexed(100)
+    order = known_orders.orders[190]
     lock = subprocess.Popen(["mariadb", "--no-defaults", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"], stdin=subprocess.PIPE)
     try:
         lock.stdin.write(f"START TRANSACTION; UPDATE orders SET status = 'expired' WHERE id = {order['id']}; SELECT 'locked';\n".encode())
@@ -336,16 +336,16 @@ def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
         while stack.sql("SELECT COUNT(*) > 0 FROM information_schema.innodb_trx WHERE trx_rows_locked > 0") != [["1"]]:
             assert time.monotonic() < end, "the order is not locked"
             time.sleep(0.3)
-        stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {shelf.client.account}")
-        assert shelf.client.order_whole([("a.jpg", jpeg)])["status"] == "complete"
-        assert stack.sql(f"SELECT COUNT(*) > 0 FROM order_segments WHERE account_id = {shelf.client.account} AND due_at < NOW()") == [["1"]]
-        assert shelf.client.list(keyword="i").page["totalItems"] >= len(shelf.expected("i"))
+        stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {known_orders.client.account}")
+        assert known_orders.client.order_whole([("a.jpg", jpeg)])["status"] == "complete"
+        assert stack.sql(f"SELECT COUNT(*) > 0 FROM order_segments WHERE account_id = {known_orders.client.account} AND due_at < NOW()") == [["1"]]
+        assert known_orders.client.list(keyword="i").page["totalItems"] >= len(known_orders.expected("i"))
     finally:
         lock.stdin.write(b"COMMIT;\n")
         lock.stdin.close()
         lock.wait(60)
     end = time.monotonic() + 120
     order["status"] = "expired"
-    while shelf.client.list(status="expired", channel=order["channel"]).page["totalItems"] != len(shelf.expected(status="expired", channel=order["channel"])):
+    while known_orders.client.list(status="expired", channel=order["channel"]).page["totalItems"] != len(known_orders.expected(status="expired", channel=order["channel"])):
         assert time.monotonic() < end, "the segment is not built again"
         time.sleep(0.2)

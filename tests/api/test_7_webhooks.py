@@ -111,7 +111,7 @@ class Hook:
 
 
 @pytest.fixture
-def hook_of(account, receiver):
+def webhook_of(account, receiver):
     hooks = []
 
     def make(answer=200):
@@ -160,20 +160,20 @@ def test_the_name_is_optional(account, receiver):
     assert account.post(WEBHOOKS, {"url": receiver.url("/x")}).data["name"] == ""
 
 
-def test_the_secret_is_shown_once(hook_of):
-    hook = hook_of()
+def test_the_secret_is_shown_once(webhook_of):
+    hook = webhook_of()
     for answer in (hook.client.get(hook.place), hook.client.get(WEBHOOKS),
                    hook.client.request("PUT", hook.place, {"name": "n"})):
         assert answer.status == 200 and hook.secret.encode() not in answer.body
         assert b'"secret"' not in answer.body
 
 
-def test_two_webhooks_have_two_secrets(hook_of):
-    assert hook_of().secret != hook_of().secret
+def test_two_webhooks_have_two_secrets(webhook_of):
+    assert webhook_of().secret != webhook_of().secret
 
 
-def test_secrets_are_stored_encrypted(hook_of, stack):
-    hook = hook_of()
+def test_secrets_are_stored_encrypted(webhook_of, stack):
+    hook = webhook_of()
     stored = bytes.fromhex(stack.sql(f"SELECT HEX(sealed) FROM webhook_secrets WHERE webhook_id = {hook.id}")[0][0])
     key = base64.b64decode(hook.secret.removeprefix("whsec_"))
     assert len(stored) == len(key) + 28
@@ -203,12 +203,12 @@ def test_plain_http_is_refused_unless_the_operator_allows_it(account, stack):
         assert account.post(WEBHOOKS, {"url": "https://a.example/"}).status == 201
 
 
-def test_every_bad_field_is_named_in_one_answer(hook_of, account):
+def test_every_bad_field_is_named_in_one_answer(webhook_of, account):
     answer = account.post(WEBHOOKS, {"url": "nothing", "name": "x" * 101})
     assert answer.status == 400 and sorted(answer.fields()) == ["name", "url"], answer
     answer = account.post(WEBHOOKS, {"url": "https://a.example/" + "x" * 2040})
     assert "2058" in answer.json["message"] and "2048" in answer.json["message"], answer
-    answer = account.request("PUT", hook_of().place, {"url": 1, "name": "a\u0007", "isActive": "yes"})
+    answer = account.request("PUT", webhook_of().place, {"url": 1, "name": "a\u0007", "isActive": "yes"})
     assert answer.status == 400 and sorted(answer.fields()) == ["isActive", "name", "url"], answer
 
 
@@ -218,16 +218,16 @@ def test_a_name_has_at_most_100_characters(account, receiver):
     assert answer.status == 400 and "100" in answer.json["details"][0]["message"]
 
 
-def test_get_shows_the_webhook(hook_of):
-    hook = hook_of()
+def test_get_shows_the_webhook(webhook_of):
+    hook = webhook_of()
     data = hook.data()
     assert set(data) == {"id", "name", "url", "isActive", "inactiveReason", "createdAt", "updatedAt",
                          "previousSecretExpiresAt"}
     assert data["id"] == hook.id and data["isActive"] is True and data["inactiveReason"] is None
 
 
-def test_put_changes_only_the_given_members(hook_of):
-    hook = hook_of()
+def test_put_changes_only_the_given_members(webhook_of):
+    hook = webhook_of()
     before = hook.data()
     answer = hook.client.request("PUT", hook.place, {"name": "new name"})
     assert answer.status == 200, answer
@@ -244,8 +244,8 @@ def test_put_changes_only_the_given_members(hook_of):
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
-def test_a_deleted_webhook_is_gone(hook_of, account):
-    hook = hook_of()
+def test_a_deleted_webhook_is_gone(webhook_of, account):
+    hook = webhook_of()
     assert account.request("DELETE", hook.place).status == 200
     for answer in (account.get(hook.place), account.request("DELETE", hook.place),
                    account.request("PUT", hook.place, {}), account.post(hook.place + "/test")):
@@ -265,8 +265,8 @@ def test_a_missing_webhook_is_404(account, method, rest):
 
 
 @pytest.mark.parametrize("method, rest", PLACES)
-def test_another_accounts_webhook_answers_as_a_missing_one(hook_of, stranger, method, rest):
-    hook = hook_of()
+def test_another_accounts_webhook_answers_as_a_missing_one(webhook_of, stranger, method, rest):
+    hook = webhook_of()
     body = {} if method == "PUT" else None
     foreign = stranger.request(method, hook.place + rest, body)
     missing = stranger.request(method, f"{WEBHOOKS}/999999999{rest}", body)
@@ -275,8 +275,8 @@ def test_another_accounts_webhook_answers_as_a_missing_one(hook_of, stranger, me
     assert hook.data()["isActive"] is True
 
 
-def test_another_webhooks_event_is_404(hook_of):
-    one, two = hook_of(), hook_of()
+def test_another_webhooks_event_is_404(webhook_of):
+    one, two = webhook_of(), webhook_of()
     event = one.test()
     for name in (event, "7", "nothing"):
         answer = two.retry(name)
@@ -291,9 +291,9 @@ def test_webhooks_is_no_order_id(account):
     assert account.get(WEBHOOKS + "/download").code == "WEBHOOK_NOT_FOUND"
 
 
-def test_a_key_is_required(nobody):
+def test_a_key_is_required(anonymous):
     for method, path in [(method, "/1" + rest) for method, rest in PLACES] + [("GET", ""), ("POST", "")]:
-        answer = nobody.request(method, WEBHOOKS + path)
+        answer = anonymous.request(method, WEBHOOKS + path)
         assert answer.status == 401 and answer.code == "AUTH_NOT_AUTHENTICATED"
 
 
@@ -322,8 +322,8 @@ def test_the_keyword_finds_in_name_and_url_and_the_id(account, receiver):
     assert account.get(f"{WEBHOOKS}?keyword=nothing").page["totalItems"] == 0
 
 
-def test_bad_list_parameters_are_named(hook_of, account):
-    for place in (WEBHOOKS, hook_of().place + "/events"):
+def test_bad_list_parameters_are_named(webhook_of, account):
+    for place in (WEBHOOKS, webhook_of().place + "/events"):
         answer = account.get(place + "?page=0&limit=101")
         assert answer.status == 400 and sorted(answer.fields()) == ["limit", "page"], answer
 
@@ -331,8 +331,8 @@ def test_bad_list_parameters_are_named(hook_of, account):
 # ---- events ----
 
 
-def test_a_test_event_is_only_sent_to_this_webhook(hook_of):
-    one, other = hook_of(), hook_of()
+def test_a_test_event_is_only_sent_to_this_webhook(webhook_of):
+    one, other = webhook_of(), webhook_of()
     event = one.test()
     delivery = one.got()[0]
     body = delivery.json
@@ -344,8 +344,8 @@ def test_a_test_event_is_only_sent_to_this_webhook(hook_of):
     assert other.receiver.at(other.path) == [] and len(one.receiver.at(one.path)) == 1
 
 
-def test_deliveries_are_signed_as_standard_webhooks(hook_of):
-    hook = hook_of()
+def test_deliveries_are_signed_as_standard_webhooks(webhook_of):
+    hook = webhook_of()
     event = hook.test()
     delivery = hook.got()[0]
     assert delivery.id == event
@@ -354,8 +354,8 @@ def test_deliveries_are_signed_as_standard_webhooks(hook_of):
     assert not delivery.is_signed_with("whsec_" + base64.b64encode(bytes(32)).decode())
 
 
-def test_the_event_of_a_failed_order_has_its_errors(hook_of, account):
-    hook, second = hook_of(), hook_of()
+def test_the_event_of_a_failed_order_has_its_errors(webhook_of, account):
+    hook, second = webhook_of(), webhook_of()
     order = failed_order(account)
     body = hook.got()[0].json
     detail = account.detail(order).data
@@ -368,8 +368,8 @@ def test_the_event_of_a_failed_order_has_its_errors(hook_of, account):
     assert shown["orderId"] == order and shown["eventType"] == body["eventType"]
 
 
-def test_the_event_of_a_complete_order_has_a_new_download_url(hook_of, account, jpeg):
-    hook = hook_of()
+def test_the_event_of_a_complete_order_has_a_new_download_url(webhook_of, account, jpeg):
+    hook = webhook_of()
     order = account.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "complete", order
     body = hook.got()[0].json
@@ -388,8 +388,8 @@ def test_the_event_of_a_complete_order_has_a_new_download_url(hook_of, account, 
         assert account.request("GET", data["downloadUrl"], key=False).status == 403
 
 
-def test_the_event_of_several_results_has_the_archive(hook_of, account, jpeg, png):
-    hook = hook_of()
+def test_the_event_of_several_results_has_the_archive(webhook_of, account, jpeg, png):
+    hook = webhook_of()
     account.order_whole([("a.jpg", jpeg), ("b.png", png), ("c.jpg", BROKEN)])
     data = hook.got()[0].json["data"]
     archive = account.request("GET", data["downloadUrl"], key=False)
@@ -397,8 +397,8 @@ def test_the_event_of_several_results_has_the_archive(hook_of, account, jpeg, pn
     assert data["fileCount"] == 3 and "\n" not in data["errors"] and data["errors"].startswith("c.jpg: ")
 
 
-def test_the_event_of_an_abandoned_order_is_failed(hook_of, account, stack):
-    hook = hook_of()
+def test_the_event_of_an_abandoned_order_is_failed(webhook_of, account, stack):
+    hook = webhook_of()
     order = account.create(["late.jpg"]).data["orderId"]
     with clock_ahead(stack, 24 * 3600 + 60):
         body = hook.got()[0].json
@@ -406,8 +406,8 @@ def test_the_event_of_an_abandoned_order_is_failed(hook_of, account, stack):
     assert body["data"]["errors"].startswith("late.jpg: UPLOAD_EXPIRED: ")
 
 
-def test_orders_of_another_account_send_no_event(hook_of, stranger):
-    hook = hook_of()
+def test_orders_of_another_account_send_no_event(webhook_of, stranger):
+    hook = webhook_of()
     failed_order(stranger)
     time.sleep(2)
     assert hook.receiver.at(hook.path) == [] and hook.events().items == []
@@ -435,23 +435,23 @@ def end_of_extraction(stack, account):
     return write
 
 
-def test_the_event_of_a_detection_has_its_text(hook_of, end_of_extraction):
-    hook = hook_of()
+def test_the_event_of_a_detection_has_its_text(webhook_of, end_of_extraction):
+    hook = webhook_of()
     order = end_of_extraction(hook, "detected", "für Käthe 🦊")
     data = hook.got()[0].json["data"]
     assert data["orderId"] == order and data["status"] == "detected" and data["type"] == "watermarkExtract"
     assert data["watermarkText"] == "für Käthe 🦊" and "downloadUrl" not in data and "errors" not in data
 
 
-def test_the_event_without_a_detection_has_no_text(hook_of, end_of_extraction):
-    hook = hook_of()
+def test_the_event_without_a_detection_has_no_text(webhook_of, end_of_extraction):
+    hook = webhook_of()
     end_of_extraction(hook, "undetected", None)
     data = hook.got()[0].json["data"]
     assert data["status"] == "undetected" and "watermarkText" not in data
 
 
-def test_an_embedding_and_its_extraction_send_events(hook_of, account):
-    hook = hook_of()
+def test_an_embedding_and_its_extraction_send_events(webhook_of, account):
+    hook = webhook_of()
     photo = pictures.jpeg(1024, 768, seed=7)
     order = marks.embedded(account, [("a.jpg", photo, ["für Käthe"])])
     assert order["status"] == "complete", order
@@ -471,8 +471,8 @@ def test_an_embedding_and_its_extraction_send_events(hook_of, account):
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_every_2xx_counts(hook_of, status):
-    hook = hook_of(status)
+def test_every_2xx_counts(webhook_of, status):
+    hook = webhook_of(status)
     event = hook.test()
     data = hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
     assert data["responseStatus"] == status and data["failedAttempts"] == 0 and data["nextAttemptAt"] is None
@@ -480,39 +480,39 @@ def test_every_2xx_counts(hook_of, status):
 
 
 @pytest.mark.parametrize("status", [304, 400, 401, 404, 429, 500, 503])
-def test_nothing_else_counts(hook_of, status):
-    data = hook_of(status).failed_once()
+def test_nothing_else_counts(webhook_of, status):
+    data = webhook_of(status).failed_once()
     assert data["status"] == "PENDING" and data["responseStatus"] == status and data["deliveredAt"] is None
     wait = time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])
     assert 5 <= wait.total_seconds() <= 6
 
 
-def test_redirects_are_not_followed(hook_of, receiver):
+def test_redirects_are_not_followed(webhook_of, receiver):
     for status in (301, 302, 307, 308):
-        hook = hook_of((status, {"Location": receiver.url("/elsewhere")}, b""))
+        hook = webhook_of((status, {"Location": receiver.url("/elsewhere")}, b""))
         event = hook.test()
         assert hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)["responseStatus"] == status
     assert receiver.at("/elsewhere") == []
 
 
-def test_a_long_answer_with_2xx_counts(hook_of):
-    hook = hook_of((200, {}, b"x" * 1000000))
+def test_a_long_answer_with_2xx_counts(webhook_of):
+    hook = webhook_of((200, {}, b"x" * 1000000))
     assert hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED")["responseStatus"] == 200
 
 
-def test_a_status_counts_though_its_body_is_cut_off(hook_of):
-    hook = hook_of((200, {"Content-Length": "100"}, b"half"))
+def test_a_status_counts_though_its_body_is_cut_off(webhook_of):
+    hook = webhook_of((200, {"Content-Length": "100"}, b"half"))
     data = hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED" or item["failedAttempts"] > 0)
     assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
-    data = hook_of((503, {"Content-Length": "100", "Retry-After": "3600"}, b"half")).failed_once()
+    data = webhook_of((503, {"Content-Length": "100", "Retry-After": "3600"}, b"half")).failed_once()
     assert data["reason"] == "status" and data["responseStatus"] == 503
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() >= 3600
 
 
 @pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {"Content-Encoding": "br, zstd, " * 9 + "br"},
                                      {"Transfer-Encoding": "gzip, chunked", "Content-Length": "0"}])
-def test_a_status_counts_however_its_body_is_encoded(hook_of, headers):
-    hook = hook_of((200, headers, b"no gzip"))
+def test_a_status_counts_however_its_body_is_encoded(webhook_of, headers):
+    hook = webhook_of((200, headers, b"no gzip"))
     data = hook.wait_event(hook.test(), lambda item: item["status"] == "DELIVERED" or item["failedAttempts"] > 0)
     assert data["status"] == "DELIVERED" and data["responseStatus"] == 200, data
 
@@ -539,9 +539,9 @@ def test_private_addresses_are_not_connected_to(account):
         time.sleep(0.1)
 
 
-def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
+def test_a_retry_is_the_same_event_with_a_new_time(webhook_of):
     for _ in range(5):  # a slow machine may be late
-        hook = hook_of([500, 200])
+        hook = webhook_of([500, 200])
         event = hook.test()
         first, second = hook.got(2)
         assert second.at - first.at >= 5
@@ -554,10 +554,10 @@ def test_a_retry_is_the_same_event_with_a_new_time(hook_of):
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 1
 
 
-def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
+def test_retries_follow_the_schedule_and_then_it_is_failed(webhook_of, stack):
     """The clock only moves forward until the last attempt; moving it back would make the next one due early."""
     for _ in range(5):  # a new event when a slow machine was late for the first retry
-        hook = hook_of(500)
+        hook = webhook_of(500)
         event = hook.test()
         data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
         if data["failedAttempts"] == 1:
@@ -578,26 +578,26 @@ def test_retries_follow_the_schedule_and_then_it_is_failed(hook_of, stack):
     assert hook.data()["isActive"] is True
 
 
-def test_retry_after_is_honoured(hook_of):
-    data = hook_of((503, {"Retry-After": "30"}, b"")).failed_once()
+def test_retry_after_is_honoured(webhook_of):
+    data = webhook_of((503, {"Retry-After": "30"}, b"")).failed_once()
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 30
 
 
-def test_retry_after_may_be_a_date(hook_of):
+def test_retry_after_may_be_a_date(webhook_of):
     begun = time.time()
     date = email.utils.formatdate(begun + 600, usegmt=True)
-    data = hook_of((503, {"Retry-After": date}, b"")).failed_once()
+    data = webhook_of((503, {"Retry-After": date}, b"")).failed_once()
     wait = (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds()
     assert 600 - (time.time() - begun) - 1 <= wait <= 601
 
 
-def test_retry_after_counts_up_to_a_day(hook_of):
-    data = hook_of((429, {"Retry-After": "999999"}, b"")).failed_once()
+def test_retry_after_counts_up_to_a_day(webhook_of):
+    data = webhook_of((429, {"Retry-After": "999999"}, b"")).failed_once()
     assert (time_of(data["nextAttemptAt"]) - time_of(data["lastAttemptAt"])).total_seconds() == 86400
 
 
-def test_410_deactivates_the_webhook(hook_of, stack):
-    hook = hook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first delivery waits until the second one is finished
+def test_410_deactivates_the_webhook(webhook_of, stack):
+    hook = webhook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first delivery waits until the second one is finished
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
     second = hook.test()
@@ -610,9 +610,9 @@ def test_410_deactivates_the_webhook(hook_of, stack):
     assert len(hook.receiver.at(hook.path)) == 2
 
 
-def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
+def test_five_days_without_success_deactivate_the_webhook(webhook_of, stack):
     """The clock only moves forward; moving it back would make a retry due early."""
-    hook = hook_of(500)
+    hook = webhook_of(500)
     first = hook.test()
     begun = time_of(hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)["lastAttemptAt"])
     with clock_ahead(stack, 5 * 86400 - 900):
@@ -629,8 +629,8 @@ def test_five_days_without_success_deactivate_the_webhook(hook_of, stack):
     assert hook.data()["isActive"] is True and hook.data()["inactiveReason"] is None
 
 
-def test_a_changed_url_restarts_the_five_days(hook_of, receiver, stack):
-    hook = hook_of(500)
+def test_a_changed_url_restarts_the_five_days(webhook_of, receiver, stack):
+    hook = webhook_of(500)
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)
     stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE id = {hook.id}")
@@ -641,8 +641,8 @@ def test_a_changed_url_restarts_the_five_days(hook_of, receiver, stack):
     assert hook.data()["isActive"] is True
 
 
-def test_a_success_ends_the_five_days(hook_of, stack):
-    hook = hook_of([500, 200, 500])
+def test_a_success_ends_the_five_days(webhook_of, stack):
+    hook = webhook_of([500, 200, 500])
     first = hook.test()
     hook.wait_event(first, lambda item: item["status"] == "DELIVERED")
     with clock_ahead(stack, 6 * 86400):
@@ -651,8 +651,8 @@ def test_a_success_ends_the_five_days(hook_of, stack):
         assert hook.data()["isActive"] is True
 
 
-def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account, stack):
-    hook = hook_of((500, {"Retry-After": "3600"}, b""))
+def test_nothing_is_sent_to_an_inactive_webhook(webhook_of, account, stack):
+    hook = webhook_of((500, {"Retry-After": "3600"}, b""))
     waiting = hook.test()
     hook.wait_event(waiting, lambda item: item["failedAttempts"] == 1)
     account.request("PUT", hook.place, {"isActive": False})
@@ -665,8 +665,8 @@ def test_nothing_is_sent_to_an_inactive_webhook(hook_of, account, stack):
     assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().items) == 1
 
 
-def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
-    hook = hook_of()
+def test_after_a_rotation_both_secrets_sign_for_24_hours(webhook_of, stack):
+    hook = webhook_of()
     begun = time.time()
     answer = hook.client.post(hook.place + "/rotate-secret")
     assert answer.status == 200 and answer.data["secret"].startswith("whsec_")
@@ -686,8 +686,8 @@ def test_after_a_rotation_both_secrets_sign_for_24_hours(hook_of, stack):
     assert len(one.signatures()) == 1 and one.is_signed_with(fresh) and not one.is_signed_with(hook.secret)
 
 
-def test_two_rotations_in_a_day_leave_every_secret_its_24_hours(hook_of, stack):
-    hook = hook_of()
+def test_two_rotations_in_a_day_leave_every_secret_its_24_hours(webhook_of, stack):
+    hook = webhook_of()
     second = hook.client.post(hook.place + "/rotate-secret").data["secret"]
     with clock_ahead(stack, 12 * 3600):
         third = hook.client.post(hook.place + "/rotate-secret").data["secret"]
@@ -703,8 +703,8 @@ def test_two_rotations_in_a_day_leave_every_secret_its_24_hours(hook_of, stack):
         assert stack.sql(f"SELECT COUNT(*) FROM webhook_secrets WHERE webhook_id = {hook.id}") == [["2"]]
 
 
-def test_at_most_five_secrets_sign(hook_of):
-    hook = hook_of()
+def test_at_most_five_secrets_sign(webhook_of):
+    hook = webhook_of()
     for _ in range(8):
         newest = hook.client.post(hook.place + "/rotate-secret").data["secret"]
     hook.test()
@@ -712,8 +712,8 @@ def test_at_most_five_secrets_sign(hook_of):
     assert len(delivery.signatures()) == 5 and delivery.is_signed_with(newest)
 
 
-def test_a_delivered_event_can_be_sent_again(hook_of):
-    hook = hook_of()
+def test_a_delivered_event_can_be_sent_again(webhook_of):
+    hook = webhook_of()
     event = hook.test()
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
     answer = hook.retry(event)
@@ -722,8 +722,8 @@ def test_a_delivered_event_can_be_sent_again(hook_of):
     assert first.id == second.id and first.json == second.json
 
 
-def test_a_failed_event_can_be_sent_again(hook_of, stack):
-    hook = hook_of([410, 200])
+def test_a_failed_event_can_be_sent_again(webhook_of, stack):
+    hook = webhook_of([410, 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["status"] == "FAILED")
     hook.client.request("PUT", hook.place, {"isActive": True})
@@ -731,16 +731,16 @@ def test_a_failed_event_can_be_sent_again(hook_of, stack):
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
 
-def test_a_waiting_event_is_sent_immediately(hook_of):
-    hook = hook_of([(503, {"Retry-After": "3600"}, b""), 200])
+def test_a_waiting_event_is_sent_immediately(webhook_of):
+    hook = webhook_of([(503, {"Retry-After": "3600"}, b""), 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     hook.retry(event)
     hook.got(2)  # and not after an hour
 
 
-def test_events_are_listed_newest_first(hook_of):
-    hook = hook_of()
+def test_events_are_listed_newest_first(webhook_of):
+    hook = webhook_of()
     events = [hook.test() for _ in range(3)]
     hook.got(3)
     answer = hook.events(limit=2)
@@ -753,9 +753,9 @@ def test_events_are_listed_newest_first(hook_of):
     assert hook.events(keyword="%C3%A4").items == [] and hook.events(limit=-1, page=2).items == []
 
 
-def test_all_of_very_many_events_are_listed(hook_of, stack):
+def test_all_of_very_many_events_are_listed(webhook_of, stack):
     """More than a pool process may hold in memory."""
-    hook, count = hook_of(), 60000
+    hook, count = webhook_of(), 60000
     newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see src/model/order.h
     stack.sql(f"""
         INSERT INTO webhook_events (id, account_id, type, occurred_at)
@@ -787,8 +787,8 @@ def patient_worker(stack):
         yield
 
 
-def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver, patient_worker):
-    slow, good = hook_of("hang"), hook_of()
+def test_one_slow_receiver_does_not_delay_anothers(webhook_of, receiver, patient_worker):
+    slow, good = webhook_of("hang"), webhook_of()
     for _ in range(20):
         slow.test()
     slow.got(3)
@@ -799,9 +799,9 @@ def test_one_slow_receiver_does_not_delay_anothers(hook_of, receiver, patient_wo
     assert len(receiver.at(slow.path)) == 3, "before even one of the slow ones is over"
 
 
-def test_a_receiver_has_15_seconds(hook_of):
+def test_a_receiver_has_15_seconds(webhook_of):
     for _ in range(3):  # a slow machine may need longer
-        hook = hook_of("hang")
+        hook = webhook_of("hang")
         event = hook.test()
         data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
         spent = (time_of(data["lastAttemptAt"]) - time_of(data["occurredAt"])).total_seconds()
@@ -944,8 +944,8 @@ def second_worker(stack, tmp_path):
         assert worker.wait(120) == 0
 
 
-def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, second_worker, stack):
-    hook = hook_of((200, {}, b"", 0.3))
+def test_two_workers_share_deliveries_and_send_none_twice(webhook_of, receiver, second_worker, stack):
+    hook = webhook_of((200, {}, b"", 0.3))
     stack.sql(f"""
         INSERT INTO webhook_events (id, account_id, type, occurred_at)
             SELECT 1000000 + seq, {hook.client.account}, 'webhook.test', UTC_TIMESTAMP(3) FROM seq_1_to_60;
@@ -962,8 +962,8 @@ def test_two_workers_share_deliveries_and_send_none_twice(hook_of, receiver, sec
 # ---- restarts ----
 
 
-def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
-    hook = hook_of([500, 200])
+def test_a_delivery_outlives_a_killed_worker(webhook_of, stack):
+    hook = webhook_of([500, 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     stack.part("kill", "worker")
@@ -972,8 +972,8 @@ def test_a_delivery_outlives_a_killed_worker(hook_of, stack):
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
 
 
-def test_a_delivery_in_progress_survives_a_killed_worker(hook_of, stack):
-    hook = hook_of(["hang", 200])
+def test_a_delivery_in_progress_survives_a_killed_worker(webhook_of, stack):
+    hook = webhook_of(["hang", 200])
     event = hook.test()
     hook.got()
     stack.part("kill", "worker")
@@ -983,8 +983,8 @@ def test_a_delivery_in_progress_survives_a_killed_worker(hook_of, stack):
     assert hook.wait_event(event, lambda item: item["status"] == "DELIVERED")["failedAttempts"] == 0
 
 
-def test_a_delivery_outlives_the_database_and_redis(hook_of, stack):
-    hook = hook_of([500, 200])
+def test_a_delivery_outlives_the_database_and_redis(webhook_of, stack):
+    hook = webhook_of([500, 200])
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     try:
@@ -999,8 +999,8 @@ def test_a_delivery_outlives_the_database_and_redis(hook_of, stack):
         stack.part("start", "redis")
 
 
-def test_an_answer_is_recorded_once_the_database_is_back(hook_of, stack, patient_worker):
-    hook = hook_of((200, {}, b"", 3))
+def test_an_answer_is_recorded_once_the_database_is_back(webhook_of, stack, patient_worker):
+    hook = webhook_of((200, {}, b"", 3))
     event = hook.test()
     hook.got()
     stack.part("stop", "mariadbd")
@@ -1010,8 +1010,8 @@ def test_an_answer_is_recorded_once_the_database_is_back(hook_of, stack, patient
     assert len(hook.receiver.at(hook.path)) == 1
 
 
-def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(hook_of, stack):
-    hook = hook_of((200, {}, b"", 0.2))
+def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(webhook_of, stack):
+    hook = webhook_of((200, {}, b"", 0.2))
     events = {hook.test() for _ in range(40)}
     for number in range(3):
         hook.got(5 * (number + 1))
@@ -1025,8 +1025,8 @@ def test_no_event_is_lost_when_the_worker_is_killed_again_and_again(hook_of, sta
     assert set(sent) == events and len(sent) <= 40 + 3 * 3, "only what was under way comes twice"
 
 
-def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(hook_of, account, stack):
-    hook = hook_of()
+def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(webhook_of, account, stack):
+    hook = webhook_of()
     order = account.create(["a.jpg"]).data
     account.upload(order["files"][0]["uploadUrl"], BROKEN)
     stack.part("stop", "worker")
@@ -1038,8 +1038,8 @@ def test_an_event_is_written_with_the_end_of_its_order_while_no_worker_delivers(
     assert hook.got()[0].json["data"]["orderId"] == order["orderId"]
 
 
-def test_a_deleted_webhook_gets_nothing_more(hook_of, account, stack):
-    hook = hook_of((500, {"Retry-After": "3600"}, b""))
+def test_a_deleted_webhook_gets_nothing_more(webhook_of, account, stack):
+    hook = webhook_of((500, {"Retry-After": "3600"}, b""))
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     account.request("DELETE", hook.place)
@@ -1048,8 +1048,8 @@ def test_a_deleted_webhook_gets_nothing_more(hook_of, account, stack):
     assert len(hook.receiver.at(hook.path)) == 1
 
 
-def test_old_events_are_forgotten(hook_of, stack):
-    hook = hook_of()
+def test_old_events_are_forgotten(webhook_of, stack):
+    hook = webhook_of()
     event = hook.test()
     hook.wait_event(event, lambda item: item["status"] == "DELIVERED")
     with clock_ahead(stack, 31 * 86400):
@@ -1072,8 +1072,8 @@ console.log(JSON.stringify(verdicts));
 """
 
 
-def test_the_published_library_verifies_deliveries(hook_of, account, modules):
-    hook = hook_of()
+def test_the_published_library_verifies_deliveries(webhook_of, account, modules):
+    hook = webhook_of()
     hook.test()
     failed_order(account)
     fresh = account.post(hook.place + "/rotate-secret").data["secret"]

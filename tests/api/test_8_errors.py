@@ -63,8 +63,8 @@ def has_the_shape(answer, status, code):
 
 
 @cases(401)
-def test_without_a_key_every_endpoint_answers_401(nobody, template, verb):
-    answer = has_the_shape(ask(nobody, template, verb), 401, "AUTH_NOT_AUTHENTICATED")
+def test_without_a_key_every_endpoint_answers_401(anonymous, template, verb):
+    answer = has_the_shape(ask(anonymous, template, verb), 401, "AUTH_NOT_AUTHENTICATED")
     assert answer.headers["WWW-Authenticate"].split()[0] == "Bearer"
 
 
@@ -132,8 +132,8 @@ def test_a_body_that_is_empty_names_every_required_field(client, template, verb)
 def test_broken_json_is_answered_400_with_line_and_column(client, template, verb):
     answer = ask(client, template, verb, body=b'{\n  "a": \n}', headers={"Content-Type": "application/json"})
     has_the_shape(answer, 400, "VALIDATION_FAILED")
-    said = str(answer.json)
-    assert "line 3" in said and "column" in said, answer
+    text = str(answer.json)
+    assert "line 3" in text and "column" in text, answer
 
 
 @cases(409)
@@ -174,10 +174,10 @@ def test_an_expired_key_differs_from_an_unknown_one(stack):
     has_the_shape(client.list(), 401, "AUTH_TOKEN_EXPIRED")
 
 
-def test_a_download_url_takes_no_upload(client, nobody):
+def test_a_download_url_takes_no_upload(client, anonymous):
     order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     url = client.get(f"{ORDERS}/{order}/download").data["files"][0]["downloadUrl"]
-    has_the_shape(nobody.request("PUT", url, pictures.jpeg(80, 80), key=False), 405, "METHOD_NOT_ALLOWED")
+    has_the_shape(anonymous.request("PUT", url, pictures.jpeg(80, 80), key=False), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_an_order_that_the_operator_cancels_says_so(stack, client):

@@ -9,13 +9,13 @@ import pytest
 import pictures
 import wire
 from client import ORDERS
-from places import Places
+from remotes import Remotes
 from test_4_uploads import MAX_BYTES, Signer
 
 JSON = {"Content-Type": "application/json"}
 
 
-def said(answer, status, code, *words):
+def assert_error(answer, status, code, *words):
     """The error of a response; its message must contain these words."""
     assert answer.status == status and answer.code == code, answer
     message = answer.json["message"]
@@ -28,9 +28,9 @@ def said(answer, status, code, *words):
 ADVICE = 'Send "Authorization: Bearer iw_live_..." with your API key: iw_live_ and 43 letters and digits, 51 characters.'
 
 
-def test_without_the_header_the_message_shows_it(nobody):
-    said(nobody.get(ORDERS), 401, "AUTH_NOT_AUTHENTICATED", "no Authorization header", ADVICE)
-    said(nobody.get(ORDERS, headers={"Authorization": ""}), 401, "AUTH_NOT_AUTHENTICATED", ADVICE)
+def test_without_the_header_the_message_shows_it(anonymous):
+    assert_error(anonymous.get(ORDERS), 401, "AUTH_NOT_AUTHENTICATED", "no Authorization header", ADVICE)
+    assert_error(anonymous.get(ORDERS, headers={"Authorization": ""}), 401, "AUTH_NOT_AUTHENTICATED", ADVICE)
 
 
 @pytest.mark.parametrize("make, words", [
@@ -54,10 +54,10 @@ def test_without_the_header_the_message_shows_it(nobody):
     (lambda key: key, "the word Bearer is missing before the key"),
     (lambda key: "Basic dXNlcjpwYXNzd29yZA==", "its scheme is Basic"),
     (lambda key: f"Token {key}", "its scheme is not Bearer")], ids=range(20))
-def test_a_header_without_a_key_is_explained_and_never_quoted(client, nobody, make, words):
+def test_a_header_without_a_key_is_explained_and_never_quoted(client, anonymous, make, words):
     header = make(client.key)
-    answer = nobody.get(ORDERS, headers={"Authorization": header.encode()})
-    message = said(answer, 401, "AUTH_TOKEN_INVALID_FORMAT", words, ADVICE)
+    answer = anonymous.get(ORDERS, headers={"Authorization": header.encode()})
+    message = assert_error(answer, 401, "AUTH_TOKEN_INVALID_FORMAT", words, ADVICE)
     assert client.key[8:30] not in message and "dXNlcj" not in message and answer.headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -66,8 +66,8 @@ def test_the_length_in_the_advice_is_that_of_a_key(client):
 
 
 @pytest.mark.parametrize("header", ["bearer {}", "BEARER {}", "Bearer   {}"])
-def test_the_scheme_has_any_case_and_blanks(client, nobody, header):
-    assert nobody.get(ORDERS, headers={"Authorization": header.format(client.key)}).status == 200
+def test_the_scheme_has_any_case_and_blanks(client, anonymous, header):
+    assert anonymous.get(ORDERS, headers={"Authorization": header.format(client.key)}).status == 200
 
 
 def test_a_carriage_return_after_the_key_is_ignored(client, stack):
@@ -83,15 +83,15 @@ def test_two_headers_are_refused_with_a_sentence_on_it(client, stack):
     assert wire.statuses(data) == [400] and b"duplicate headers" in data
 
 
-def test_unknown_revoked_and_expired_keys_have_different_errors(client, stack, nobody):
+def test_unknown_revoked_and_expired_keys_have_different_errors(client, stack, anonymous):
     def ask(key):
-        return nobody.get(ORDERS, headers={"Authorization": "Bearer " + key})
-    said(ask("iw_live_" + "a" * 43), 401, "AUTH_TOKEN_INVALID", "No account has this API key")
+        return anonymous.get(ORDERS, headers={"Authorization": "Bearer " + key})
+    assert_error(ask("iw_live_" + "a" * 43), 401, "AUTH_TOKEN_INVALID", "No account has this API key")
     revoked, expired = stack.key_new(client.account), stack.key_new(client.account)
     stack.sql(f"UPDATE api_keys SET revoked_at = '2026-03-12 10:00:00.125' WHERE prefix = '{revoked[:16]}'")
     stack.sql(f"UPDATE api_keys SET expires_at = '2026-03-13 11:30:00.000' WHERE prefix = '{expired[:16]}'")
-    said(ask(revoked), 401, "AUTH_TOKEN_INVALID", "was revoked at 2026-03-12T10:00:00.125Z")
-    said(ask(expired), 401, "AUTH_TOKEN_EXPIRED", "expired at 2026-03-13T11:30:00.000Z")
+    assert_error(ask(revoked), 401, "AUTH_TOKEN_INVALID", "was revoked at 2026-03-12T10:00:00.125Z")
+    assert_error(ask(expired), 401, "AUTH_TOKEN_EXPIRED", "expired at 2026-03-13T11:30:00.000Z")
 
 
 # ---- Presigned URLs
@@ -119,33 +119,33 @@ FORM = (b"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jpg
 
 @pytest.mark.parametrize("body", [None, b"", FORM, "chunked"], ids=["none", "empty", "form", "chunked"])
 @pytest.mark.parametrize("method", ["POST", "GET", "HEAD", "PATCH", "DELETE", "PROPFIND"])
-def test_another_method_on_an_upload_url_is_405_and_names_put(nobody, pair, method, body):
+def test_another_method_on_an_upload_url_is_405_and_names_put(anonymous, pair, method, body):
     headers = {"Content-Type": "multipart/form-data; boundary=x"} if body else {}
     data = iter([FORM[:70000], FORM[70000:]]) if body == "chunked" else body
-    answer = nobody.request(method, pair[0], data, headers=headers, key=False)
+    answer = anonymous.request(method, pair[0], data, headers=headers, key=False)
     assert answer.status == 405 and answer.headers["Allow"] == "PUT, OPTIONS", answer
     if method != "HEAD":
-        said(answer, 405, "METHOD_NOT_ALLOWED", "This is an upload URL", "with PUT", f"the request used {method}.")
+        assert_error(answer, 405, "METHOD_NOT_ALLOWED", "This is an upload URL", "with PUT", f"the request used {method}.")
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "DELETE"])
 @pytest.mark.parametrize("which", [0, 1], ids=["result", "thumbnail"])
-def test_another_method_on_a_download_url_is_405_and_names_get(nobody, downloads, jpeg, method, which):
+def test_another_method_on_a_download_url_is_405_and_names_get(anonymous, downloads, jpeg, method, which):
     for body in (jpeg, bytes(3 << 20), None):
-        answer = nobody.request(method, downloads[which], body, key=False)
-        said(answer, 405, "METHOD_NOT_ALLOWED", "This is a download URL", "with GET", f"the request used {method}.")
+        answer = anonymous.request(method, downloads[which], body, key=False)
+        assert_error(answer, 405, "METHOD_NOT_ALLOWED", "This is a download URL", "with GET", f"the request used {method}.")
         assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
 
 
-def test_a_preflight_names_the_same_methods(nobody, pair, downloads):
+def test_a_preflight_names_the_same_methods(anonymous, pair, downloads):
     for url, methods in ((pair[0], "PUT, OPTIONS"), (downloads[0], "GET, HEAD, OPTIONS")):
-        answer = nobody.request("OPTIONS", url, key=False)
+        answer = anonymous.request("OPTIONS", url, key=False)
         assert answer.status == 204 and answer.headers["Allow"] == methods
 
 
-def test_a_browser_may_read_why_its_method_was_refused(stack, nobody, pair):
+def test_a_browser_may_read_why_its_method_was_refused(stack, anonymous, pair):
     with stack.configured("store", "cors_origins", "https://app.example"):
-        answer = nobody.request("POST", pair[0], FORM, headers={"Origin": "https://app.example"}, key=False)
+        answer = anonymous.request("POST", pair[0], FORM, headers={"Origin": "https://app.example"}, key=False)
     assert answer.status == 405 and answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
 
 
@@ -160,25 +160,25 @@ def test_a_browser_may_read_why_its_method_was_refused(stack, nobody, pair):
     (lambda url: url.replace("m=52428800", "m=99999999"), "it was changed"),
     (lambda url: re.sub("k=[a-z0-9]+", "k=other", url), "the key that signed it is not in use any more"),
     (lambda url: url.replace("/in/", "/in/0"), "its path was changed")], ids=range(10))
-def test_an_altered_upload_url_is_explained(nobody, pair, jpeg, change, words):
-    said(nobody.upload(change(pair[0]), jpeg), 403, "URL_SIGNATURE_INVALID", words, "exactly as it was given")
+def test_an_altered_upload_url_is_explained(anonymous, pair, jpeg, change, words):
+    assert_error(anonymous.upload(change(pair[0]), jpeg), 403, "URL_SIGNATURE_INVALID", words, "exactly as it was given")
 
 
-def test_an_altered_download_url_is_explained(nobody, downloads, pair):
+def test_an_altered_download_url_is_explained(anonymous, downloads, pair):
     url = downloads[0]
     for change, words in ((url.split("&")[0], "the parameters k, s are missing"), (url.replace("&", "&amp;"), "copied out of HTML"),
                           (url + "&m=1", "parameters were added"), (url[:-2], "41 characters"), (url.replace("/out/", "/out/x"), "its path was changed")):
-        said(nobody.request("GET", change, key=False), 403, "URL_SIGNATURE_INVALID", words)
+        assert_error(anonymous.request("GET", change, key=False), 403, "URL_SIGNATURE_INVALID", words)
 
 
-def test_an_expired_url_names_the_endpoint_of_a_new_one(stack, client, nobody, jpeg, whole):
+def test_an_expired_url_names_the_endpoint_of_a_new_one(stack, client, anonymous, jpeg, whole):
     signer, pending = Signer(stack), client.create(["a.jpg"]).data["orderId"]
-    answer = nobody.upload(signer.put(f"in/{pending}/1", expires=1700000000), jpeg)
-    said(answer, 403, "URL_EXPIRED", "2023-11-14T22:13:20.000Z", f"POST {ORDERS}/{pending}/refresh-urls")
+    answer = anonymous.upload(signer.put(f"in/{pending}/1", expires=1700000000), jpeg)
+    assert_error(answer, 403, "URL_EXPIRED", "2023-11-14T22:13:20.000Z", f"POST {ORDERS}/{pending}/refresh-urls")
     assert client.post(f"{ORDERS}/{pending}/refresh-urls").status == 200
     for key, words in ((f"out/{whole}/1", f"GET {ORDERS}/{whole}/download "), (f"zip/{whole}", f"GET {ORDERS}/{whole}/download "),
                        (f"thumb/{whole}", f"GET {ORDERS}/{whole} answers")):
-        said(nobody.request("GET", signer.get(key, expires=1700000000), key=False), 403, "URL_EXPIRED", words)
+        assert_error(anonymous.request("GET", signer.get(key, expires=1700000000), key=False), 403, "URL_EXPIRED", words)
 
 
 # ---- Bodies
@@ -200,29 +200,29 @@ def creation(**fields):
     (b"{'a': 1}", "line 1, column"), (b'{"a": 1,}', "line 1, column"), (b"[1]", "is an array; it must be a JSON object")], ids=range(15))
 def test_the_format_of_a_body_that_is_not_json_is_named(client, body, words):
     answer = posted(client, body)
-    said(answer, 400, "VALIDATION_FAILED", words)
+    assert_error(answer, 400, "VALIDATION_FAILED", words)
     assert answer.fields() == ["body"]
 
 
 @pytest.mark.parametrize("method, path", [("POST", "/anti-ai"), ("POST", "/anti-ai/with-urls"), ("POST", "/anti-ai/confirm"), ("POST", "/wtr-embed"),
                                           ("POST", "/wtr-extract"), ("POST", "/webhooks")])
 def test_an_empty_body_is_called_empty_everywhere(client, method, path):
-    said(client.request(method, ORDERS + path, b"", headers=JSON), 400, "VALIDATION_FAILED", "The body is empty; send a JSON object.")
-    said(client.request(method, ORDERS + path, None, headers=JSON), 400, "VALIDATION_FAILED", "The body is empty; send a JSON object.")
+    assert_error(client.request(method, ORDERS + path, b"", headers=JSON), 400, "VALIDATION_FAILED", "The body is empty; send a JSON object.")
+    assert_error(client.request(method, ORDERS + path, None, headers=JSON), 400, "VALIDATION_FAILED", "The body is empty; send a JSON object.")
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "application/xml"])
 def test_another_content_type_is_named_with_the_right_one(client, kind):
     answer = client.post(f"{ORDERS}/anti-ai", creation(), headers={"Content-Type": kind})
-    said(answer, 415, "UNSUPPORTED_MEDIA_TYPE", kind, "Content-Type: application/json")
+    assert_error(answer, 415, "UNSUPPORTED_MEDIA_TYPE", kind, "Content-Type: application/json")
 
 
 def test_a_byte_order_mark_is_skipped(client):
     body = creation()
     answer, again = posted(client, b"\xef\xbb\xbf" + body.encode()), posted(client, body)
     assert answer.status == 201 and again.status == 200 and again.data["orderId"] == answer.data["orderId"]
-    said(posted(client, b"\xef\xbb\xbf"), 400, "VALIDATION_FAILED", "The body is empty")
-    said(posted(client, b"\xef\xbb\xbf{oops}"), 400, "VALIDATION_FAILED", "line 1, column")
+    assert_error(posted(client, b"\xef\xbb\xbf"), 400, "VALIDATION_FAILED", "The body is empty")
+    assert_error(posted(client, b"\xef\xbb\xbf{oops}"), 400, "VALIDATION_FAILED", "line 1, column")
 
 
 def test_an_empty_array_counts_as_an_empty_object(client):
@@ -250,7 +250,7 @@ def test_an_empty_array_counts_as_an_empty_object(client):
     ({"files": [{"fileName": "C:\\a.jpg"}]}, "files[0].fileName", "without folders")], ids=range(8))
 def test_a_bad_field_has_its_value_and_the_allowed_one(client, fields, field, words):
     answer = posted(client, creation(**fields))
-    said(answer, 400, "VALIDATION_FAILED", field)
+    assert_error(answer, 400, "VALIDATION_FAILED", field)
     assert answer.fields() == [field] and words in answer.json["details"][0]["message"], answer
 
 
@@ -261,8 +261,8 @@ def test_a_bad_field_has_its_value_and_the_allowed_one(client, fields, field, wo
     (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read it as text"),
     (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "text mode"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
     (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", "not a JPEG, PNG or WebP image")], ids=range(12))
-def test_the_format_of_an_upload_that_is_no_image_is_named(nobody, pair, body, words):
-    said(nobody.upload(pair[0], body), 415, "UNSUPPORTED_MEDIA_TYPE", words)
+def test_the_format_of_an_upload_that_is_no_image_is_named(anonymous, pair, body, words):
+    assert_error(anonymous.upload(pair[0], body), 415, "UNSUPPORTED_MEDIA_TYPE", words)
 
 
 def test_an_upload_without_a_body_is_called_empty(stack, pair):
@@ -279,40 +279,40 @@ def webp_of(size):
 
 @pytest.mark.parametrize("make", [lambda: pictures.png(300, 200), lambda: webp_of((300, 200))[0], lambda: webp_of((300, 200))[1]],
                          ids=["png", "webp", "webp-lossless"])
-def test_a_file_that_is_surely_cut_is_refused_at_upload_by_its_name(client, nobody, make):
+def test_a_file_that_is_surely_cut_is_refused_at_upload_by_its_name(client, anonymous, make):
     data, order = make(), client.create(["holiday.png"]).data
     url = order["files"][0]["uploadUrl"]
     for size in (len(data) // 2, len(data) - 40, 50):
-        said(nobody.upload(url, data[:size]), 400, "VALIDATION_FAILED", "holiday.png", f"cut off after {size} bytes", "Upload it again.")
+        assert_error(anonymous.upload(url, data[:size]), 400, "VALIDATION_FAILED", "holiday.png", f"cut off after {size} bytes", "Upload it again.")
     assert client.detail(order["orderId"]).data["files"][0]["status"] == "pending"
-    assert nobody.upload(url, data).status == 201
+    assert anonymous.upload(url, data).status == 201
 
 
 @pytest.mark.parametrize("make", [lambda: pictures.png(300, 200), lambda: webp_of((300, 200))[0]], ids=["png", "webp"])
-def test_a_cut_suspect_of_an_extraction_is_taken_but_not_its_original(client, nobody, make):
+def test_a_cut_suspect_of_an_extraction_is_taken_but_not_its_original(client, anonymous, make):
     data = make()
     created = client.post(f"{ORDERS}/wtr-extract", {
         "idempotencyKey": uuid.uuid4().hex,
         "file": {"fileName": "found.png", "includeOriginal": True, "originalFile": {"fileName": "whole.png"}}})
     place, half = created.data["file"], data[:len(data) // 2]
-    assert nobody.upload(place["uploadUrl"], half).status == 201
-    said(nobody.upload(place["originalFile"]["uploadUrl"], half), 400, "VALIDATION_FAILED", "whole.png", "cut off after")
+    assert anonymous.upload(place["uploadUrl"], half).status == 201
+    assert_error(anonymous.upload(place["originalFile"]["uploadUrl"], half), 400, "VALIDATION_FAILED", "whole.png", "cut off after")
 
 
-def test_a_file_that_only_lacks_its_end_marker_is_decoded(nobody, pair):
+def test_a_file_that_only_lacks_its_end_marker_is_decoded(anonymous, pair):
     png, jpeg = pictures.png(300, 200), pictures.jpeg(300, 200)
     for data in (png[:-12], png[:-16], png[:-20], jpeg[:-2], jpeg[:-200], jpeg[:400]):
-        assert nobody.upload(pair[0], data).status in (200, 201), len(data)
+        assert anonymous.upload(pair[0], data).status in (200, 201), len(data)
 
 
 def test_a_truncated_source_fails_with_the_message_of_an_upload(client):
-    places, png = Places(), pictures.png(300, 200)
-    places.gives["/cut.png"] = png[:len(png) // 2]
+    remotes, png = Remotes(), pictures.png(300, 200)
+    remotes.gives["/cut.png"] = png[:len(png) // 2]
     try:
-        answer = client.create([{"fileName": "a.png", "imageUrl": places.url("/cut.png")}], kind="anti-ai/with-urls")
+        answer = client.create([{"fileName": "a.png", "imageUrl": remotes.url("/cut.png")}], kind="anti-ai/with-urls")
         order = client.wait(answer.data["orderId"])
     finally:
-        places.close()
+        remotes.close()
     assert order["status"] == "failed"
     assert order["errors"].startswith(f"a.png: IMAGE_CORRUPT: The file is cut off after {len(png) // 2} bytes"), order
 
@@ -323,7 +323,7 @@ def test_files_of_one_name_are_distinguished(client, jpeg):
     created = client.create(["a.jpg", "a.jpg", "b.jpg"]).data
     ids = [file["fileId"] for file in created["files"]]
     answer = client.confirm(created["orderId"])
-    said(answer, 400, "ORDER_FILE_NOT_UPLOADED", "3 of 3 files", "confirm again")
+    assert_error(answer, 400, "ORDER_FILE_NOT_UPLOADED", "3 of 3 files", "confirm again")
     told = {detail["field"]: detail["message"] for detail in answer.json["details"]}
     assert told["files[0].fileName"].startswith(f"a.jpg (position 1, fileId {ids[0]}) has not been uploaded")
     assert told["files[1].fileName"].startswith(f"a.jpg (position 2, fileId {ids[1]}) has not been uploaded")
@@ -342,16 +342,16 @@ WORDS = ["abc", "0", "007", "9223372036854775808", "1" * 40, "1.5", "-1", "null"
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_that_is_the_id_of_nothing_is_404(client, word):
     for method, path in (("GET", f"/{word}"), ("GET", f"/{word}/download"), ("POST", f"/{word}/refresh-urls")):
-        said(client.request(method, ORDERS + path), 404, "ORDER_NOT_FOUND", "no order with this id")
-    said(client.confirm(urllib.parse.unquote(word)), 404, "ORDER_NOT_FOUND", "no order with this id")
+        assert_error(client.request(method, ORDERS + path), 404, "ORDER_NOT_FOUND", "no order with this id")
+    assert_error(client.confirm(urllib.parse.unquote(word)), 404, "ORDER_NOT_FOUND", "no order with this id")
     for method, path in (("GET", ""), ("DELETE", ""), ("PUT", ""), ("POST", "/test"), ("POST", "/rotate-secret"), ("GET", "/events"), ("POST", "/events/1/retry")):
         answer = client.request(method, f"{ORDERS}/webhooks/{word}{path}", {} if method == "PUT" else None)
-        said(answer, 404, "WEBHOOK_NOT_FOUND", "no webhook with this id")
+        assert_error(answer, 404, "WEBHOOK_NOT_FOUND", "no webhook with this id")
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_that_is_the_id_of_no_event_is_404(client, webhook, word):
-    said(client.post(f"{ORDERS}/webhooks/{webhook}/events/{word}/retry"), 404, "WEBHOOK_EVENT_NOT_FOUND", "no event with this id")
+    assert_error(client.post(f"{ORDERS}/webhooks/{webhook}/events/{word}/retry"), 404, "WEBHOOK_EVENT_NOT_FOUND", "no event with this id")
 
 
 @pytest.fixture(scope="module")
@@ -368,43 +368,43 @@ def test_an_order_id_of_another_type_or_none_is_400(client):
 @pytest.mark.parametrize("path, near", [("/123/downloads", "/{orderId}/download"), ("/123/refresh", "/{orderId}/refresh-urls"),
                                         ("/anti-ai/confirmation", "/anti-ai/confirm"), ("/stats/rec", "/stats/recent"), ("/webhooks/1/event", "/webhooks/{webhookId}/events")])
 def test_an_unknown_path_is_404_with_the_nearest_one(client, path, near):
-    said(client.get(ORDERS + path), 404, "RESOURCE_NOT_FOUND", f"the nearest is {ORDERS}{near}.")
+    assert_error(client.get(ORDERS + path), 404, "RESOURCE_NOT_FOUND", f"the nearest is {ORDERS}{near}.")
 
 
-def test_an_unknown_path_that_is_near_nothing_names_the_list(client, nobody):
-    said(client.get(f"{ORDERS}/123/xyz"), 404, "RESOURCE_NOT_FOUND", "/api/v2/docs")
-    said(nobody.get("/api/v1/orders"), 404, "RESOURCE_NOT_FOUND", "/api/v2/orders", "/api/v2/docs")
+def test_an_unknown_path_that_is_near_nothing_names_the_list(client, anonymous):
+    assert_error(client.get(f"{ORDERS}/123/xyz"), 404, "RESOURCE_NOT_FOUND", "/api/v2/docs")
+    assert_error(anonymous.get("/api/v1/orders"), 404, "RESOURCE_NOT_FOUND", "/api/v2/orders", "/api/v2/docs")
 
 
 # ---- States
 
 def test_an_error_of_an_orders_status_has_a_remedy(client, whole):
     pending = client.create(["a.jpg"]).data["orderId"]
-    said(client.get(f"{ORDERS}/{pending}/download"), 400, "ORDER_NOT_COMPLETED", "pending", "confirm it first")
-    said(client.post(f"{ORDERS}/{whole}/refresh-urls"), 400, "ORDER_NOT_PENDING", "complete", "takes no more files")
+    assert_error(client.get(f"{ORDERS}/{pending}/download"), 400, "ORDER_NOT_COMPLETED", "pending", "confirm it first")
+    assert_error(client.post(f"{ORDERS}/{whole}/refresh-urls"), 400, "ORDER_NOT_PENDING", "complete", "takes no more files")
     extract = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "a.jpg"}}).data["orderId"]
-    said(client.get(f"{ORDERS}/{extract}/download"), 400, "ORDER_TYPE_CANT_DOWNLOAD", "watermarkText")
+    assert_error(client.get(f"{ORDERS}/{extract}/download"), 400, "ORDER_TYPE_CANT_DOWNLOAD", "watermarkText")
 
 
 def test_the_rate_limit_names_the_plan_and_the_wait(stack):
     client = stack.account_new("free", 2)
     while (answer := client.list()).status == 200:
         pass
-    said(answer, 429, "RATE_LIMIT_EXCEEDED", "2 requests a minute", f"in {answer.headers['Retry-After']} s")
+    assert_error(answer, 429, "RATE_LIMIT_EXCEEDED", "2 requests a minute", f"in {answer.headers['Retry-After']} s")
 
 
 # ---- Responses of nginx
 
-def test_errors_of_nginx_have_a_remedy(stack, client, nobody):
-    said(client.request("TRACE", ORDERS), 405, "METHOD_NOT_ALLOWED", "the request used TRACE.")
-    said(nobody.request("POST", "/api/v2/docs", b"x"), 405, "METHOD_NOT_ALLOWED", "GET, HEAD", "the request used POST.")
-    said(client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers=JSON), 413, "PAYLOAD_TOO_LARGE", str(2 << 20), str(1 << 20))
-    said(client.get(ORDERS + "?keyword=" + "x" * 9000), 414, "VALIDATION_FAILED", "8 KiB")
-    said(client.get(ORDERS, headers={"X-Long": "x" * 9000}), 431, "VALIDATION_FAILED", "8 KiB")
+def test_errors_of_nginx_have_a_remedy(stack, client, anonymous):
+    assert_error(client.request("TRACE", ORDERS), 405, "METHOD_NOT_ALLOWED", "the request used TRACE.")
+    assert_error(anonymous.request("POST", "/api/v2/docs", b"x"), 405, "METHOD_NOT_ALLOWED", "GET, HEAD", "the request used POST.")
+    assert_error(client.post(f"{ORDERS}/anti-ai", b"x" * (2 << 20), headers=JSON), 413, "PAYLOAD_TOO_LARGE", str(2 << 20), str(1 << 20))
+    assert_error(client.get(ORDERS + "?keyword=" + "x" * 9000), 414, "VALIDATION_FAILED", "8 KiB")
+    assert_error(client.get(ORDERS, headers={"X-Long": "x" * 9000}), 431, "VALIDATION_FAILED", "8 KiB")
 
 
-def test_a_range_that_the_file_does_not_have_says_so(nobody, downloads):
-    said(nobody.request("GET", downloads[0], headers={"Range": "bytes=999999999-"}, key=False), 416, "VALIDATION_FAILED", "Range header")
+def test_a_range_that_the_file_does_not_have_says_so(anonymous, downloads):
+    assert_error(anonymous.request("GET", downloads[0], headers={"Range": "bytes=999999999-"}, key=False), 416, "VALIDATION_FAILED", "Range header")
 
 
 def test_a_stopped_pool_says_when_to_come_again(stack, client):
@@ -413,11 +413,11 @@ def test_a_stopped_pool_says_when_to_come_again(stack, client):
         answer = client.list()
     finally:
         stack.part("start", "api")
-    said(answer, answer.status, "SERVICE_UNAVAILABLE", "2 s", "idempotencyKey")
+    assert_error(answer, answer.status, "SERVICE_UNAVAILABLE", "2 s", "idempotencyKey")
     assert answer.status in (502, 503) and answer.headers["Retry-After"] == "2"
 
 
-def test_a_large_upload_names_both_sizes(stack, nobody, client):
+def test_a_large_upload_names_both_sizes(stack, anonymous, client):
     parts = urllib.parse.urlsplit(client.create().data["files"][0]["uploadUrl"])
     data = wire.once(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MAX_BYTES + 1}\r\n\r\n")
     assert wire.statuses(data) == [413] and str(MAX_BYTES + 1).encode() in data and str(MAX_BYTES).encode() in data

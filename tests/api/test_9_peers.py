@@ -16,7 +16,7 @@ import pytest
 import pictures
 from authority import Authority, served
 from client import ORDERS
-from places import Places
+from remotes import Remotes
 
 WITH_URLS = "anti-ai/with-urls"
 LATER = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
@@ -28,15 +28,15 @@ def photo():
 
 
 @pytest.fixture(scope="module")
-def places(photo):
-    made = Places()
+def remotes(photo):
+    made = Remotes()
     made.gives["/good.jpg"] = photo
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def short(stack, places):
+def short(stack, remotes):
     with stack.configured("worker", "retry_first_ms", "200"):
         yield
 
@@ -77,7 +77,7 @@ def raw_deflate(data):
     return encoder.compress(data) + encoder.flush()
 
 
-def test_encoded_sources_are_decoded(client, places, photo):
+def test_encoded_sources_are_decoded(client, remotes, photo):
     labelled = {
         "/gzip": ("gzip", gzip.compress(photo)),
         "/x-gzip": ("x-gzip", gzip.compress(photo)),
@@ -87,81 +87,81 @@ def test_encoded_sources_are_decoded(client, places, photo):
         "/aws": ("aws-chunked", photo),
         "/charset": ("utf-8", photo),
     }
-    places.gives.update({path: (200, {"Content-Encoding": coding}, body) for path, (coding, body) in labelled.items()})
-    assert fetched(client, [places.url(path) for path in labelled]) == {}
-    assert places.headers("/gzip")["Accept-Encoding"] == "identity"
+    remotes.gives.update({path: (200, {"Content-Encoding": coding}, body) for path, (coding, body) in labelled.items()})
+    assert fetched(client, [remotes.url(path) for path in labelled]) == {}
+    assert remotes.headers("/gzip")["Accept-Encoding"] == "identity"
 
 
-def test_encoded_sources_that_are_no_pictures_are_refused(client, places, photo):
+def test_encoded_sources_that_are_no_pictures_are_refused(client, remotes, photo):
     body = gzip.compress(photo)
-    places.gives.update({
+    remotes.gives.update({
         "/damaged-gzip": (200, {"Content-Encoding": "gzip"}, body[:4000] + b"x" * 4000 + body[8000:]),
         "/cut-gzip": (200, {"Content-Encoding": "gzip"}, body[:len(body) // 2]),
         "/page": (200, {"Content-Encoding": "gzip"}, gzip.compress(b"<html>please log in</html>" * 9)),
         "/compress": (200, {"Content-Encoding": "compress"}, b"\x1f\x9d" + bytes(100)),
         "/twice": (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(body)),
     })
-    failed = fetched(client, [places.url(path) for path in ("/damaged-gzip", "/cut-gzip", "/page", "/compress", "/twice")])
+    failed = fetched(client, [remotes.url(path) for path in ("/damaged-gzip", "/cut-gzip", "/page", "/compress", "/twice")])
     assert failed[0].startswith("SOURCE_UNREACHABLE: ") and "Content-Encoding" in failed[0]
     assert failed[1].startswith("IMAGE_CORRUPT: ")
     assert all(failed[number].startswith("IMAGE_FORMAT_UNSUPPORTED: ") for number in (2, 3, 4)), failed
     assert all("Content-Encoding" in failed[number] for number in (3, 4)), failed
-    assert places.count("/damaged-gzip") == 5 and places.count("/page") == 1 and places.count("/compress") == 2
+    assert remotes.count("/damaged-gzip") == 5 and remotes.count("/page") == 1 and remotes.count("/compress") == 2
 
 
-def test_the_size_limit_counts_decoded_bytes(client, stack, places, photo):
+def test_the_size_limit_counts_decoded_bytes(client, stack, remotes, photo):
     """A small body that decodes to an image's first bytes and many zeros."""
     bomb = gzip.compress(photo + bytes(50_000_000))
-    places.gives["/bomb"] = (200, {"Content-Encoding": "gzip"}, bomb)
-    places.gives["/bomb-in-bomb"] = (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(bomb))
+    remotes.gives["/bomb"] = (200, {"Content-Encoding": "gzip"}, bomb)
+    remotes.gives["/bomb-in-bomb"] = (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(bomb))
     with stack.configured("store", "upload_max_bytes", "1000000"):
-        failed = fetched(client, [places.url("/bomb"), places.url("/bomb-in-bomb"), places.url("/good.jpg")])
+        failed = fetched(client, [remotes.url("/bomb"), remotes.url("/bomb-in-bomb"), remotes.url("/good.jpg")])
     assert len(bomb) < 200_000 and set(failed) == {0, 1}
     assert failed[0].startswith("SOURCE_TOO_LARGE: ") and "Content-Encoding" in failed[1], failed
 
 
-def test_a_part_is_not_the_file(client, places, photo):
+def test_a_part_is_not_the_file(client, remotes, photo):
     def part(first, last, of):
         return 206, {"Content-Range": f"bytes {first}-{last}/{of}"}, photo[first:last + 1]
     size = len(photo)
-    places.gives.update({"/whole": part(0, size - 1, size), "/first-half": part(0, size // 2, size),
+    remotes.gives.update({"/whole": part(0, size - 1, size), "/first-half": part(0, size // 2, size),
                          "/once-half": [part(0, size // 2, size), photo], "/no-range": (206, {}, photo)})
-    failed = fetched(client, [places.url(path) for path in ("/whole", "/first-half", "/once-half", "/no-range")])
+    failed = fetched(client, [remotes.url(path) for path in ("/whole", "/first-half", "/once-half", "/no-range")])
     assert set(failed) == {1, 3}
     assert all(text.startswith("SOURCE_UNREACHABLE: ") and "206" in text for text in failed.values()), failed
-    assert places.count("/first-half") == 5 and places.count("/once-half") == 2
+    assert remotes.count("/first-half") == 5 and remotes.count("/once-half") == 2
 
 
-def test_each_status_of_a_source_has_its_rule(client, places, photo):
+def test_each_status_of_a_source_has_its_rule(client, remotes, photo):
     taken, final, retried = [201, 203], [204, 205, 300, 304, 401, 402, 403, 404, 405, 410, 416], [202, 408, 421, 425, 429, 502]
     for status in final:
-        places.gives[f"/final/{status}"] = (status, {}, b"" if status in (204, 205, 304) else b"no")
+        remotes.gives[f"/final/{status}"] = (status, {}, b"" if status in (204, 205, 304) else b"no")
     for status in taken:
-        places.gives[f"/taken/{status}"] = (status, {}, photo)
+        remotes.gives[f"/taken/{status}"] = (status, {}, photo)
     for status in retried:
-        places.gives[f"/retried/{status}"] = [(status, {}, b"later"), photo]
+        remotes.gives[f"/retried/{status}"] = [(status, {}, b"later"), photo]
     paths = [f"/final/{status}" for status in final]
     paths += [f"/taken/{status}" for status in taken] + [f"/retried/{status}" for status in retried]
-    failed = fetched(client, [places.url(path) for path in paths])
+    failed = fetched(client, [remotes.url(path) for path in paths])
     assert set(failed) == set(range(len(final))), failed
     for number, status in enumerate(final):
         assert failed[number].startswith("SOURCE_REFUSED: ") and str(status) in failed[number]
-        assert places.count(f"/final/{status}") == 1
+        assert remotes.count(f"/final/{status}") == 1
     assert "presigned URL may have expired" in failed[final.index(403)]
-    assert all(places.count(f"/retried/{status}") == 2 for status in retried)
+    assert all(remotes.count(f"/retried/{status}") == 2 for status in retried)
 
 
-def test_redirects_of_every_form_are_followed(client, places, photo):
-    places.gives["/dir/ok%20pic.jpg"] = photo
-    forms = {"/relative": "good.jpg", "/fragment": "/good.jpg#top", "/same-scheme": places.url("/good.jpg").removeprefix("http:"),
+def test_redirects_of_every_form_are_followed(client, remotes, photo):
+    remotes.gives["/dir/ok%20pic.jpg"] = photo
+    forms = {"/relative": "good.jpg", "/fragment": "/good.jpg#top", "/same-scheme": remotes.url("/good.jpg").removeprefix("http:"),
              "/blank": "/dir/ok pic.jpg"}
-    places.gives.update({path: (302, {"Location": location}, b"") for path, location in forms.items()})
-    places.gives["/nowhere"] = (302, {}, b"")
-    failed = fetched(client, [places.url(path) for path in (*forms, "/nowhere")])
+    remotes.gives.update({path: (302, {"Location": location}, b"") for path, location in forms.items()})
+    remotes.gives["/nowhere"] = (302, {}, b"")
+    failed = fetched(client, [remotes.url(path) for path in (*forms, "/nowhere")])
     assert set(failed) == {len(forms)} and failed[len(forms)].startswith("SOURCE_REFUSED: ") and "302" in failed[len(forms)]
 
 
-def test_a_source_that_is_not_there_is_refused_with_its_reason(client, places):
+def test_a_source_that_is_not_there_is_refused_with_its_reason(client, remotes):
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         failed = fetched(client, [f"http://127.0.0.1:{unheard.getsockname()[1]}/a.jpg", "http://unknown.invalid/a.jpg",
@@ -174,45 +174,45 @@ def test_a_source_that_is_not_there_is_refused_with_its_reason(client, places):
 # ---- slow servers ----
 
 
-def test_a_source_and_a_target_may_think(client, places, photo):
+def test_a_source_and_a_target_may_think(client, remotes, photo):
     """Longer than the 15 seconds after which a slow body is cut off; both run in parallel."""
-    places.gives["/thinks"] = ("pause", 17, photo)
-    places.takes["/thinks"] = ("pause", 25, 200)
-    order = push(client, places.url("/good.jpg"), [target(places.url("/thinks"))]).data["orderId"]
-    assert fetched(client, [places.url("/thinks")]) == {}
+    remotes.gives["/thinks"] = ("pause", 17, photo)
+    remotes.takes["/thinks"] = ("pause", 25, 200)
+    order = push(client, remotes.url("/good.jpg"), [target(remotes.url("/thinks"))]).data["orderId"]
+    assert fetched(client, [remotes.url("/thinks")]) == {}
     assert client.wait(order)["status"] == "complete"
-    assert places.count("/thinks") == 2 and len(places.put["/thinks"]) == 1
+    assert remotes.count("/thinks") == 2 and len(remotes.put["/thinks"]) == 1
 
 
 # ---- responses of targets ----
 
 
-def test_each_status_of_a_target_has_its_rule(client, places):
+def test_each_status_of_a_target_has_its_rule(client, remotes):
     taken, final, retried = [200, 201, 202, 204], [300, 304, 400, 401, 403, 404, 409, 410, 412], [408, 421, 425, 429, 500]
-    places.takes.update({f"/t/{status}": status for status in taken + final})
-    places.takes.update({f"/t/{status}": [status, 200] for status in retried})
-    order = pushed(client, places.url("/good.jpg"), [target(places.url(f"/t/{status}")) for status in taken + retried + final])
+    remotes.takes.update({f"/t/{status}": status for status in taken + final})
+    remotes.takes.update({f"/t/{status}": [status, 200] for status in retried})
+    order = pushed(client, remotes.url("/good.jpg"), [target(remotes.url(f"/t/{status}")) for status in taken + retried + final])
     failed = failures(order)
     assert set(failed) == set(range(len(taken + retried), len(taken + retried + final))), failed
     for number, status in enumerate(final, len(taken + retried)):
         assert failed[number].startswith("OUTPUT_TARGET_REFUSED: ") and str(status) in failed[number]
-        assert places.count(f"/t/{status}") == 1
-    assert all(places.count(f"/t/{status}") == 2 for status in retried)
+        assert remotes.count(f"/t/{status}") == 1
+    assert all(remotes.count(f"/t/{status}") == 2 for status in retried)
 
 
-def test_a_redirect_of_a_target_is_refused_and_names_the_host(client, places):
-    places.takes["/to-elsewhere"] = (307, {"Location": "https://elsewhere.example:8443/x?secret=1"}, b"")
-    order = pushed(client, places.url("/good.jpg"), [target(places.url("/to-elsewhere"))])
+def test_a_redirect_of_a_target_is_refused_and_names_the_host(client, remotes):
+    remotes.takes["/to-elsewhere"] = (307, {"Location": "https://elsewhere.example:8443/x?secret=1"}, b"")
+    order = pushed(client, remotes.url("/good.jpg"), [target(remotes.url("/to-elsewhere"))])
     [text] = failures(order).values()
     assert "307" in text and "elsewhere.example" in text and "secret" not in text
-    assert places.count("/to-elsewhere") == 1
+    assert remotes.count("/to-elsewhere") == 1
 
 
-def test_a_status_of_a_target_counts_though_its_body_is_cut_off(client, places):
-    places.takes["/cut-201"] = (201, {"Content-Length": "100"}, b"half")
-    places.takes["/long-200"] = (200, {}, b"x" * 1_000_000)
-    order = pushed(client, places.url("/good.jpg"), [target(places.url("/cut-201")), target(places.url("/long-200"))])
-    assert failures(order) == {} and places.count("/cut-201") == 1 and places.count("/long-200") == 1
+def test_a_status_of_a_target_counts_though_its_body_is_cut_off(client, remotes):
+    remotes.takes["/cut-201"] = (201, {"Content-Length": "100"}, b"half")
+    remotes.takes["/long-200"] = (200, {}, b"x" * 1_000_000)
+    order = pushed(client, remotes.url("/good.jpg"), [target(remotes.url("/cut-201")), target(remotes.url("/long-200"))])
+    assert failures(order) == {} and remotes.count("/cut-201") == 1 and remotes.count("/long-200") == 1
 
 
 # ---- headers of output targets ----
@@ -223,29 +223,29 @@ def azure_like(headers):
     return 201 if headers.get("x-ms-blob-type") == "BlockBlob" else (400, {}, b"<Error><Code>MissingRequiredHeader</Code></Error>")
 
 
-def test_headers_of_a_target_are_sent_as_they_are(client, stack, places):
-    places.takes.update({"/c/azure": azure_like, "/c/azure-without": azure_like})
+def test_headers_of_a_target_are_sent_as_they_are(client, stack, remotes):
+    remotes.takes.update({"/c/azure": azure_like, "/c/azure-without": azure_like})
     given = {"x-ms-blob-type": "BlockBlob", "Content-Type": "application/x-own; a=\"b\"", "Cache-Control": "no-cache, max-age=0",
              "Content-Disposition": "attachment; filename*=UTF-8''b%C3%BC.jpg", "X-Amz-Meta-Note": "a  b: c\\d",
              "x-goog-acl": "private"}
-    targets = [target(places.url("/c/azure"), headers=given), target(places.url("/c/azure-without")),
-               target(places.url("/c/plain"), headers=[]), target(places.url("/c/empty"), headers={}),
-               target(places.url("/c/null"), headers=None)]
-    order = pushed(client, places.url("/good.jpg"), targets)
+    targets = [target(remotes.url("/c/azure"), headers=given), target(remotes.url("/c/azure-without")),
+               target(remotes.url("/c/plain"), headers=[]), target(remotes.url("/c/empty"), headers={}),
+               target(remotes.url("/c/null"), headers=None)]
+    order = pushed(client, remotes.url("/good.jpg"), targets)
     failed = failures(order)
     assert set(failed) == {1} and "status 400" in failed[1]
-    [(sent, body)] = places.put["/c/azure"]
+    [(sent, body)] = remotes.put["/c/azure"]
     assert {name: sent[name] for name in given} == given and sent.get_all("Content-Type") == [given["Content-Type"]]
     assert pictures.decode(body).size == (300, 200)
     for path in ("/c/plain", "/c/empty", "/c/null"):
-        assert places.put[path][0][0]["Content-Type"] == "image/jpeg"
+        assert remotes.put[path][0][0]["Content-Type"] == "image/jpeg"
     stack.emptied(order["orderId"])
     assert stack.sql(f"SELECT id FROM files WHERE order_id = {order['orderId']} AND target_headers IS NOT NULL") == []
 
 
-def test_headers_are_kept_with_their_file(client, stack, places):
+def test_headers_are_kept_with_their_file(client, stack, remotes):
     created = client.create(["0.jpg"], mode={"zeroCopy": True},
-                            outputTargets=[target(places.url("/kept"), headers={"x-amz-meta-a": "q\"\\"})])
+                            outputTargets=[target(remotes.url("/kept"), headers={"x-amz-meta-a": "q\"\\"})])
     [[kept]] = stack.sql(f"SELECT JSON_VALUE(target_headers, '$.\"x-amz-meta-a\"') FROM files WHERE order_id = {created.data['orderId']}")
     assert kept.replace("\\\\", "\\") == "q\"\\"
 
@@ -274,23 +274,23 @@ def test_headers_are_kept_with_their_file(client, stack, places):
     ("x-ms-a: b", "headers", "object"),
     ([["x-ms-a", "b"]], "headers", "object"),
 ])
-def test_headers_that_are_not_sent_are_named(client, places, headers, field, words):
-    answer = push(client, places.url("/good.jpg"), [target(places.url("/c/x")), target(places.url("/c/y"), headers=headers)])
+def test_headers_that_are_not_sent_are_named(client, remotes, headers, field, words):
+    answer = push(client, remotes.url("/good.jpg"), [target(remotes.url("/c/x")), target(remotes.url("/c/y"), headers=headers)])
     assert answer.status == 400 and answer.code == "VALIDATION_FAILED"
     [detail] = answer.json["details"]
     assert detail["field"] == "outputTargets[1]." + field and words in detail["message"], detail
 
 
-def test_every_bad_header_is_named_in_one_answer(client, places):
+def test_every_bad_header_is_named_in_one_answer(client, remotes):
     headers = {"Cookie": "a", "x-ms-ok": "b", "x-ms-bad": "\n", "Accept": "c"}
-    answer = push(client, places.url("/good.jpg"), [target(places.url("/c/x"), headers=headers)])
+    answer = push(client, remotes.url("/good.jpg"), [target(remotes.url("/c/x"), headers=headers)])
     assert answer.fields() == [f"outputTargets[0].headers.{name}" for name in ("Cookie", "x-ms-bad", "Accept")]
 
 
-def test_another_header_makes_another_order_of_the_same_key(client, places):
+def test_another_header_makes_another_order_of_the_same_key(client, remotes):
     def ask(value):
-        return client.create([{"fileName": "0.jpg", "imageUrl": places.url("/good.jpg")}], key="peers-headers", kind=WITH_URLS,
-                             mode={"zeroCopy": True}, outputTargets=[target(places.url("/c/key"), headers={"x-ms-a": value})])
+        return client.create([{"fileName": "0.jpg", "imageUrl": remotes.url("/good.jpg")}], key="peers-headers", kind=WITH_URLS,
+                             mode={"zeroCopy": True}, outputTargets=[target(remotes.url("/c/key"), headers={"x-ms-a": value})])
     first, again, other = ask("1"), ask("1"), ask("2")
     assert first.status == 201 and again.status == 200 and again.data["orderId"] == first.data["orderId"]
     assert other.status == 409 and other.code == "IDEMPOTENCY_KEY_REUSED"
@@ -314,10 +314,10 @@ def test_the_fault_of_a_certificate_is_named(client, stack, authority, photo, tm
     with contextlib.ExitStack() as ended:
         servers = []
         for pair, _ in kinds.values():
-            servers.append(Places(served(pair)))
+            servers.append(Remotes(served(pair)))
             ended.callback(servers[-1].close)
             servers[-1].gives["/a.jpg"] = photo
-        plain = Places()
+        plain = Remotes()
         ended.callback(plain.close)
         with stack.configured("outgoing", "ca_file", authority.file):
             urls = [server.url("/a.jpg") for server in servers]
@@ -389,71 +389,71 @@ def test_http_2_is_spoken_where_the_server_does(client, stack, authority, http2)
 # ---- one server, and equal sources ----
 
 
-def test_equal_sources_of_an_order_are_fetched_once(client, places, photo):
-    places.gives["/same.jpg"] = ("pause", 1, photo)
-    assert fetched(client, [places.url("/same.jpg")] * 20) == {}
-    assert places.count("/same.jpg") == 1
+def test_equal_sources_of_an_order_are_fetched_once(client, remotes, photo):
+    remotes.gives["/same.jpg"] = ("pause", 1, photo)
+    assert fetched(client, [remotes.url("/same.jpg")] * 20) == {}
+    assert remotes.count("/same.jpg") == 1
 
 
-def test_equal_sources_of_an_order_fail_together(client, places):
-    places.gives["/same-503"] = (503, {}, b"")
-    failed = fetched(client, [places.url("/same-503")] * 100)
+def test_equal_sources_of_an_order_fail_together(client, remotes):
+    remotes.gives["/same-503"] = (503, {}, b"")
+    failed = fetched(client, [remotes.url("/same-503")] * 100)
     assert len(failed) == 100 and len(set(failed.values())) == 1 and "503" in failed[0], failed
-    assert places.count("/same-503") == 5  # the attempts of one file
+    assert remotes.count("/same-503") == 5  # the attempts of one file
 
 
-def test_a_server_that_is_down_gets_each_source_once_and_the_retries_of_one(client, places):
+def test_a_server_that_is_down_gets_each_source_once_and_the_retries_of_one(client, remotes):
     """Differing URLs of one server: an order is no amplifier. Sources of a working server keep their retries."""
     paths = [f"/down/{number}" for number in range(40)]
-    places.gives.update({path: (503, {}, b"") for path in paths})
-    failed = fetched(client, [places.url(path) for path in paths])
-    counts = [places.count(path) for path in paths]
+    remotes.gives.update({path: (503, {}, b"") for path in paths})
+    failed = fetched(client, [remotes.url(path) for path in paths])
+    counts = [remotes.count(path) for path in paths]
     assert len(failed) == 40 and all(message.startswith("SOURCE_UNREACHABLE") for message in failed.values()), failed
     assert min(counts) >= 1 and sum(counts) <= 40 + 4 + 2, counts  # two may retry at once, before one sees the other
-    failed = fetched(client, [places.url(path) for path in ("/good.jpg", "/down/a", "/down/b")] + [places.url("/good.jpg")])
+    failed = fetched(client, [remotes.url(path) for path in ("/good.jpg", "/down/a", "/down/b")] + [remotes.url("/good.jpg")])
     assert list(failed) == [1, 2]
 
 
-def test_sources_of_a_server_that_comes_back_are_fetched(client, places, photo):
+def test_sources_of_a_server_that_comes_back_are_fetched(client, remotes, photo):
     paths = [f"/back/{number}" for number in range(10)]
-    places.gives.update({path: [(503, {}, b""), photo] for path in paths})
-    assert fetched(client, [places.url(path) for path in paths]) == {}
+    remotes.gives.update({path: [(503, {}, b""), photo] for path in paths})
+    assert fetched(client, [remotes.url(path) for path in paths]) == {}
 
 
 def test_a_server_gets_few_requests_at_the_same_time(stack, photo):
     with contextlib.ExitStack() as ended, stack.configured("outgoing", "server_requests", "2"):
-        places = Places()
-        ended.callback(places.close)
+        remotes = Remotes()
+        ended.callback(remotes.close)
         paths = [f"/{number}.jpg" for number in range(6)]
-        places.gives.update({path: ("pause", 0.5, photo) for path in paths})
+        remotes.gives.update({path: ("pause", 0.5, photo) for path in paths})
         clients = [stack.account_new() for _ in range(2)]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            failed = list(pool.map(lambda client: fetched(client, [places.url(path) for path in paths]), clients))
-        assert failed == [{}, {}] and places.open_most == 2, (failed, places.open_most)
+            failed = list(pool.map(lambda client: fetched(client, [remotes.url(path) for path in paths]), clients))
+        assert failed == [{}, {}] and remotes.open_most == 2, (failed, remotes.open_most)
 
 
-def test_slow_sources_of_several_accounts_leave_room_for_another(stack, places, photo):
-    places.gives.update({f"/hangs/{number}": "hang" for number in range(60)})
-    places.gives["/quick.jpg"] = photo
+def test_slow_sources_of_several_accounts_leave_room_for_another(stack, remotes, photo):
+    remotes.gives.update({f"/hangs/{number}": "hang" for number in range(60)})
+    remotes.gives["/quick.jpg"] = photo
     slow = [stack.account_new() for _ in range(3)]
     for client in slow:
-        files = [{"fileName": f"{number}.jpg", "imageUrl": places.url(f"/hangs/{number}")} for number in range(60)]
+        files = [{"fileName": f"{number}.jpg", "imageUrl": remotes.url(f"/hangs/{number}")} for number in range(60)]
         assert client.create(files, kind=WITH_URLS).status == 201
     time.sleep(3)  # the worker has leased all that it may
     begun = time.monotonic()
-    assert fetched(stack.account_new(), [places.url("/quick.jpg")]) == {}
+    assert fetched(stack.account_new(), [remotes.url("/quick.jpg")]) == {}
     spent = time.monotonic() - begun
     for number in range(60):
-        places.let_go(f"/hangs/{number}")
-        places.gives[f"/hangs/{number}"] = 404
+        remotes.let_go(f"/hangs/{number}")
+        remotes.gives[f"/hangs/{number}"] = 404
     assert spent < 10, spent
 
 
 @pytest.mark.parametrize("url", ["http:///127.0.0.1:8771/pic", "http:/127.0.0.1:8771/pic", "http://a..invalid/x", "http://%31.invalid/x",
                                  "http://[::1%25lo]/x", "http://:80/x"])
-def test_a_url_without_a_host_is_refused_everywhere(client, places, url):
+def test_a_url_without_a_host_is_refused_everywhere(client, remotes, url):
     """A lenient parser would take the first segment of the path for the host."""
-    good, sent = places.url("/good.jpg"), places.count("/pic")
+    good, sent = remotes.url("/good.jpg"), remotes.count("/pic")
     answers = {
         "files[0].imageUrl": client.create([{"fileName": "a.jpg", "imageUrl": url}], kind=WITH_URLS),
         "files[0].originalFileUrl": client.create([{"fileName": "a.jpg", "originalFileUrl": url}]),
@@ -463,4 +463,4 @@ def test_a_url_without_a_host_is_refused_everywhere(client, places, url):
     for field, answer in answers.items():
         assert answer.status == 400 and answer.fields() == [field], (field, answer)
         assert "must be an absolute URL" in answer.json["message"], (field, answer)
-    assert places.count("/pic") == sent
+    assert remotes.count("/pic") == sent

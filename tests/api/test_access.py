@@ -165,11 +165,11 @@ def test_an_idempotency_key_belongs_to_its_account(stack, owner, client):
 # ---- Keys
 
 @pytest.mark.parametrize("method, template", KEYED, ids=lambda word: word.replace(ORDERS, ""))
-def test_every_endpoint_refuses_who_has_no_key(owner, nobody, method, template):
+def test_every_endpoint_refuses_who_has_no_key(owner, anonymous, method, template):
     path = fill(template, owner.pending, owner.webhook, owner.event)
     for header, code in ((None, "AUTH_NOT_AUTHENTICATED"), (UNKNOWN_KEY + "x", "AUTH_TOKEN_INVALID_FORMAT"),
                          (UNKNOWN_KEY, "AUTH_TOKEN_INVALID")):
-        answer = nobody.request(method, path, body_of(method, template, owner.pending),
+        answer = anonymous.request(method, path, body_of(method, template, owner.pending),
                                 headers={"Authorization": header} if header else None)
         assert answer.status == 401 and answer.code == code, answer
         assert answer.headers["WWW-Authenticate"] == "Bearer"
@@ -185,11 +185,11 @@ def test_only_the_exact_text_of_a_key_is_accepted(stack, client, make):
     assert statuses(once(stack, request)) in ([400], [401])
 
 
-def test_a_key_is_only_accepted_in_its_header(stack, client, nobody):
+def test_a_key_is_only_accepted_in_its_header(stack, client, anonymous):
     for path, headers in ((f"{ORDERS}?access_token={client.key}", {}), (f"{ORDERS}?Authorization=Bearer%20{client.key}", {}),
                           (ORDERS, {"X-Api-Key": client.key}), (ORDERS, {"Cookie": f"key={client.key}"}),
                           (ORDERS, {"Proxy-Authorization": f"Bearer {client.key}"}), (ORDERS, {"Http-Authorization": client.key})):
-        assert nobody.get(path, headers=headers).status == 401
+        assert anonymous.get(path, headers=headers).status == 401
     twice = (f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\n"
              f"Authorization: {UNKNOWN_KEY}\r\nConnection: close\r\n\r\n")
     assert statuses(once(stack, twice)) == [400]
@@ -219,7 +219,7 @@ def parts_of(url):
     return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
 
 
-def test_a_signed_url_is_only_valid_for_its_method_and_file(stack, owner, nobody, jpeg):
+def test_a_signed_url_is_only_valid_for_its_method_and_file(stack, owner, anonymous, jpeg):
     download = owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"]
     upload = owner.post(f"{ORDERS}/{owner.pending}/refresh-urls").data["files"][0]["uploadUrl"]
     thumbnail = owner.detail(owner.complete).data["thumbnailImageUrl"]
@@ -229,48 +229,48 @@ def test_a_signed_url_is_only_valid_for_its_method_and_file(stack, owner, nobody
              ("GET", thumbnail.replace("/thumb/", "/zip/")), ("GET", download.replace("/out/", "/in/")),
              ("PUT", download + "&m=52428800"), ("GET", upload.replace("&m=52428800", ""))]
     for method, url in tries:
-        answer = nobody.request(method, url, jpeg if method == "PUT" else None, key=False)
+        answer = anonymous.request(method, url, jpeg if method == "PUT" else None, key=False)
         is_method_right = (method == "PUT") == ("/in/" in url)
         assert answer.status == (403 if is_method_right else 405), (method, url, answer)
         if method != "HEAD":
             assert answer.code == ("URL_SIGNATURE_INVALID" if is_method_right else "METHOD_NOT_ALLOWED")
     for method in ("POST", "DELETE", "PATCH", "TRACE", "PROPFIND", "MKCOL", "MOVE", "COPY"):
         for url in (upload, download):
-            assert nobody.request(method, url, key=False).status == 405, (method, url)
+            assert anonymous.request(method, url, key=False).status == 405, (method, url)
     assert owner.detail(owner.pending).data["files"][0]["status"] == "pending"
 
 
-def test_a_signature_opens_no_other_accounts_file(owner, client, nobody, jpeg):
+def test_a_signature_opens_no_other_accounts_file(owner, client, anonymous, jpeg):
     mine = client.create(["mine.jpg"]).data
     url, theirs = mine["files"][0]["uploadUrl"], owner.pending
-    answer = nobody.upload(url.replace(mine["orderId"], theirs), jpeg)
+    answer = anonymous.upload(url.replace(mine["orderId"], theirs), jpeg)
     assert answer.status == 403 and answer.code == "URL_SIGNATURE_INVALID", answer
     order = client.order_whole([("a.jpg", jpeg)])["orderId"]
     download = client.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
     theirs = owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"]
     swapped = theirs.split("?")[0] + "?" + download.split("?")[1]
-    assert nobody.request("GET", swapped, key=False).code == "URL_SIGNATURE_INVALID"
+    assert anonymous.request("GET", swapped, key=False).code == "URL_SIGNATURE_INVALID"
     # The API key of another account does not help.
     assert client.request("GET", swapped[len(client.stack.url):]).code == "URL_SIGNATURE_INVALID"
 
 
-def test_the_time_of_a_signed_url_cannot_be_moved(stack, owner, nobody, jpeg):
+def test_the_time_of_a_signed_url_cannot_be_moved(stack, owner, anonymous, jpeg):
     signer = Signer(stack)
     key = urllib.parse.urlsplit(owner.upload_url).path[len("/files/"):]
     expires = int(parts_of(owner.upload_url)["e"])
     for other in (expires + 1, expires + 10 ** 9, 0, -1, 9 * 10 ** 18, 10 ** 30):
-        answer = nobody.upload(owner.upload_url.replace(f"e={expires}", f"e={other}"), jpeg)
+        answer = anonymous.upload(owner.upload_url.replace(f"e={expires}", f"e={other}"), jpeg)
         assert answer.code == "URL_SIGNATURE_INVALID", (other, answer)
-    gone = nobody.upload(signer.put(key, expires=int(time.time()) - 1), jpeg)
+    gone = anonymous.upload(signer.put(key, expires=int(time.time()) - 1), jpeg)
     assert gone.status == 403 and gone.code == "URL_EXPIRED"
     # Signed correctly, but the time is invalid or overflows.
     for odd in (0, -5, 2 ** 63 // 1000 + 1, 2 ** 63):
-        assert nobody.upload(signer.put(key, expires=odd), jpeg).status == 403, odd
+        assert anonymous.upload(signer.put(key, expires=odd), jpeg).status == 403, odd
 
 
 @pytest.mark.parametrize("spelling", ["%73=", "S=", "s=&s=", "s[]=", ";s=", "%26s=", "s%3D", "&&s="])
-def test_a_signature_is_read_in_one_spelling(owner, nobody, jpeg, spelling):
-    answer = nobody.upload(owner.upload_url.replace("&s=", "&" + spelling), jpeg)
+def test_a_signature_is_read_in_one_spelling(owner, anonymous, jpeg, spelling):
+    answer = anonymous.upload(owner.upload_url.replace("&s=", "&" + spelling), jpeg)
     assert answer.status == 403 and answer.code == "URL_SIGNATURE_INVALID", answer
 
 
@@ -307,13 +307,13 @@ def test_no_path_leads_round_a_location(stack, client, owner, method, trick):
     assert b"secret" not in data and b"Imgward-" not in data
 
 
-def test_a_client_cannot_set_the_parameters_of_nginx(stack, client, nobody, owner, jpeg):
+def test_a_client_cannot_set_the_parameters_of_nginx(stack, client, anonymous, owner, jpeg):
     lies = {"IMGWARD-ROUTE": "/internal/upload-check", "Imgward-Route": "/internal/upload-check", "Remote-Addr": "127.0.0.1", "Request-Id": "x",
             "X-Request-Id": "x" * 32, "X-Accel-Redirect": "/imgward-store/x", "X-Forwarded-For": "127.0.0.1", "X-Original-URI": ORDERS,
             "X-Rewrite-Url": "/metrics", "X-Http-Method-Override": "DELETE", "Script-Name": "/x", "Document-Root": "/etc", "Proxy": "http://evil.example"}
     answer = client.request("GET", ORDERS, headers=lies)
     assert answer.status == 200 and re.fullmatch("[0-9a-f]{32}", answer.headers["X-Request-Id"])
-    refused = nobody.request("GET", ORDERS, headers=lies)
+    refused = anonymous.request("GET", ORDERS, headers=lies)
     assert refused.status == 401
     assert client.get(f"{ORDERS}/webhooks/{owner.webhook}", headers=lies).status == 404
 
@@ -339,11 +339,11 @@ def test_no_text_of_a_client_becomes_a_header_or_a_line(stack, client, text):
         assert given.status < 500 and "X-Evil" not in given.headers, given
 
 
-def test_a_file_name_stays_inside_its_header(stack, client, nobody, jpeg):
+def test_a_file_name_stays_inside_its_header(stack, client, anonymous, jpeg):
     name = "a\"; filename=evil.exe; x=\"';%0d%0aX-Evil: 1,ä\u202e.jpg"
     order = client.order_whole([(name, jpeg)])["orderId"]
     url = client.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
-    answer = nobody.request("GET", url, key=False)
+    answer = anonymous.request("GET", url, key=False)
     assert answer.status == 200 and "X-Evil" not in answer.headers
     disposition = answer.headers["Content-Disposition"]
     plain, coded = re.fullmatch(r"attachment; filename=\"([^\"\\]*)\"; filename\*=UTF-8''([!#$&+.^_`|~0-9A-Za-z%-]*)", disposition).groups()

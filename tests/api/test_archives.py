@@ -21,7 +21,7 @@ import pytest
 import pictures
 from client import ORDERS
 from marks import embedded, results
-from places import Places
+from remotes import Remotes
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -31,7 +31,7 @@ ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 # ---------------------------------------------------------------- programs
-def said(*words, **more):
+def output_of(*words, **more):
     done = subprocess.run([str(word) for word in words], env=ENVIRONMENT, capture_output=True, timeout=300, **more)
     assert done.returncode == 0, (words, done.stdout[-500:], done.stderr[-1500:])
     return done.stdout.decode()
@@ -51,24 +51,24 @@ SEVEN_ZIP = "7zz" if shutil.which("7zz") else "7z"
 
 
 def seven_list(archive):
-    return re.findall(r"^Path = (.*)$", said(SEVEN_ZIP, "l", "-slt", "-ba", archive), re.M)
+    return re.findall(r"^Path = (.*)$", output_of(SEVEN_ZIP, "l", "-slt", "-ba", archive), re.M)
 
 
 def busybox_list(archive):
-    return [line[30:] for line in lines(said("busybox", "unzip", "-l", archive))[3:-2]]
+    return [line[30:] for line in lines(output_of("busybox", "unzip", "-l", archive))[3:-2]]
 
 
 def piped(archive, *words):
     with subprocess.Popen(["cat", archive], stdout=subprocess.PIPE) as cat:
-        return said(*words, stdin=cat.stdout)
+        return output_of(*words, stdin=cat.stdout)
 
 
 def bsdtar_list(archive):
-    return lines(said("bsdtar", "-tf", archive))
+    return lines(output_of("bsdtar", "-tf", archive))
 
 
 def bsdtar_extract(archive, folder):
-    return said("bsdtar", "-xf", archive, "-C", folder)
+    return output_of("bsdtar", "-xf", archive, "-C", folder)
 
 
 def bsdtar_list_piped(archive):
@@ -93,15 +93,15 @@ def needs(name):
 
 # For each program, how to list an archive and how to extract it into a folder.
 READERS = {
-    "Info-ZIP": (lambda archive: lines(said("unzip", "-Z1", archive)),
-                 lambda archive, folder: said("unzip", "-q", archive, "-d", folder)),
-    "7-Zip": (seven_list, lambda archive, folder: said(SEVEN_ZIP, "x", "-bd", f"-o{folder}", archive)),
+    "Info-ZIP": (lambda archive: lines(output_of("unzip", "-Z1", archive)),
+                 lambda archive, folder: output_of("unzip", "-q", archive, "-d", folder)),
+    "7-Zip": (seven_list, lambda archive, folder: output_of(SEVEN_ZIP, "x", "-bd", f"-o{folder}", archive)),
     "bsdtar": (bsdtar_list, bsdtar_extract),
     "bsdtar, piped": (bsdtar_list_piped, bsdtar_extract_piped),
-    "busybox": (busybox_list, lambda archive, folder: said("busybox", "unzip", "-q", archive, "-d", folder)),
+    "busybox": (busybox_list, lambda archive, folder: output_of("busybox", "unzip", "-q", archive, "-d", folder)),
     "Python": (lambda archive: zipfile.ZipFile(archive).namelist(), python_extract),
-    "Java's ZipInputStream": (lambda archive: sized(said("bsh", HERE / "unzip.bsh", archive)),
-                              lambda archive, folder: said("bsh", HERE / "unzip.bsh", archive, folder)),
+    "Java's ZipInputStream": (lambda archive: sized(output_of("bsh", HERE / "unzip.bsh", archive)),
+                              lambda archive, folder: output_of("bsh", HERE / "unzip.bsh", archive, folder)),
 }
 
 
@@ -196,13 +196,13 @@ def names_expect(names):
 def maker():
     program = BUILD / "zip_maker"
     if not program.exists():
-        said("make", "-s", "-C", BUILD, "zip_maker")
+        output_of("make", "-s", "-C", BUILD, "zip_maker")
     return program
 
 
 def listed(maker, folder, names, verb="list"):
     """The names that the service makes from names."""
-    return said(maker, verb, folder, input="".join(name + "\n" for name in names).encode()).split("\n")[:-1]
+    return output_of(maker, verb, folder, input="".join(name + "\n" for name in names).encode()).split("\n")[:-1]
 
 
 def made(maker, folder, names):
@@ -235,31 +235,31 @@ def test_names_of_any_letters_are_safe_and_unique(maker, tmp_path):
 
 # ---------------------------------------------------------------- large archives
 def test_an_archive_of_more_than_65535_entries(maker, tmp_path):
-    said(maker, "many", tmp_path, 66000)
+    output_of(maker, "many", tmp_path, 66000)
     archive = tmp_path / "archive.zip"
     wanted = [f"{number}.jpg" for number in range(66000)]
     for name in ("Info-ZIP", "7-Zip", "bsdtar", "bsdtar, piped", "Python", "Java's ZipInputStream"):
         assert READERS[name][0](archive) == wanted, name
-    assert said("unzip", "-p", archive, "65999.jpg") == "x"
+    assert output_of("unzip", "-p", archive, "65999.jpg") == "x"
 
 
 def test_an_entry_of_more_than_4_gib(maker, tmp_path):
     """A sparse file. busybox has no ZIP64 support, so it is left out."""
-    said(maker, "large", tmp_path)
+    output_of(maker, "large", tmp_path)
     archive = tmp_path / "archive.zip"
     wanted = ["first.jpg", "large.jpg", "last.jpg"]
     for name in ("Info-ZIP", "7-Zip", "bsdtar", "Python"):
         assert READERS[name][0](archive) == wanted, name
-    assert said("unzip", "-p", archive, "last.jpg") == said(SEVEN_ZIP, "e", "-so", archive, "last.jpg") == "\0" * 7
+    assert output_of("unzip", "-p", archive, "last.jpg") == output_of(SEVEN_ZIP, "e", "-so", archive, "last.jpg") == "\0" * 7
     assert zipfile.ZipFile(archive).read("last.jpg") == b"\0" * 7
     assert [entry.file_size for entry in zipfile.ZipFile(archive).infolist()] == [5, (4 << 30) + 1, 7]
     # Stream readers find the last entry only by the sizes in the local headers.
-    assert lines(said("bsh", HERE / "unzip.bsh", archive)) == [f"5 {wanted[0]}", f"{(4 << 30) + 1} {wanted[1]}", f"7 {wanted[2]}"]
+    assert lines(output_of("bsh", HERE / "unzip.bsh", archive)) == [f"5 {wanted[0]}", f"{(4 << 30) + 1} {wanted[1]}", f"7 {wanted[2]}"]
 
 
 def test_memory_does_not_grow_with_the_pictures(maker, tmp_path):
     """300 MiB need no more memory than 1 MiB, except some pages."""
-    small, large = (int(said(maker, "weigh", tmp_path, *size)) for size in ((1, 1), (6, 50)))
+    small, large = (int(output_of(maker, "weigh", tmp_path, *size)) for size in ((1, 1), (6, 50)))
     assert (tmp_path / "archive.zip").stat().st_size > 300 << 20
     assert large < small + 4096, (small, large)
 
@@ -346,19 +346,19 @@ def test_a_duplicate_keeps_its_number_when_the_first_fails(client, small):
 
 
 @pytest.fixture(scope="module")
-def places():
-    opened = Places()
+def remotes():
+    opened = Remotes()
     yield opened
     opened.close()
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_names_by_url_do_not_depend_on_which_file_ends_first(client, places, late):
+def test_names_by_url_do_not_depend_on_which_file_ends_first(client, remotes, late):
     """A source's format is known after its fetch; names are assigned when the last file has finished."""
-    places.gives["/now"] = pictures.png(64, 64)
-    places.gives["/later"] = [503, pictures.png(64, 64)]
+    remotes.gives["/now"] = pictures.png(64, 64)
+    remotes.gives["/later"] = [503, pictures.png(64, 64)]
     sources = ["/later", "/now"] if late == 0 else ["/now", "/later"]
-    created = client.create([{"fileName": name, "imageUrl": places.url(path)} for name, path in zip(("photo.jpg", "photo.png"), sources)],
+    created = client.create([{"fileName": name, "imageUrl": remotes.url(path)} for name, path in zip(("photo.jpg", "photo.png"), sources)],
                             kind="anti-ai/with-urls")
     order = client.wait(created.data["orderId"])
     assert order["status"] == "complete", order

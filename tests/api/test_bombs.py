@@ -5,7 +5,7 @@ from PIL import PngImagePlugin
 import bombs
 import marks
 import pictures
-from places import Places
+from remotes import Remotes
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,12 @@ def test_uploads_that_no_memory_holds_are_refused_by_their_header(client):
 
 def test_by_url_they_fail_alone(client):
     """They take the same way as uploads, and the sealed process refuses what has no header."""
-    places, files = Places(), refused()
-    places.gives = {f"/{number}": data for number, data in enumerate(files.values())} | {"/good": pictures.jpeg(96, 80)}
-    created = client.create([{"fileName": name, "imageUrl": places.url(f"/{number}")} for number, name in enumerate(files)]
-                            + [{"fileName": "good.jpg", "imageUrl": places.url("/good")}], kind="anti-ai/with-urls")
+    remotes, files = Remotes(), refused()
+    remotes.gives = {f"/{number}": data for number, data in enumerate(files.values())} | {"/good": pictures.jpeg(96, 80)}
+    created = client.create([{"fileName": name, "imageUrl": remotes.url(f"/{number}")} for number, name in enumerate(files)]
+                            + [{"fileName": "good.jpg", "imageUrl": remotes.url("/good")}], kind="anti-ai/with-urls")
     order = client.wait(created.data["orderId"])
-    places.close()
+    remotes.close()
     codes = {file["fileName"]: file["error"] and file["error"]["code"] for file in order["files"]}
     assert codes == dict.fromkeys(files, "IMAGE_TOO_LARGE") | {"good.jpg": None}
 

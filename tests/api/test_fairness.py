@@ -7,7 +7,7 @@ import time
 import pytest
 
 import pictures
-from places import Places
+from remotes import Remotes
 from test_6_large_lists import plan, statements
 
 QUEUED = 30000
@@ -133,14 +133,14 @@ def jobs_done(log):
 
 
 def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys):
-    places = Places()
+    remotes = Remotes()
     # Each has another URL: equal sources of an order are fetched once.
     hanging = [f"/hang/{number}" for number in range(100)]
-    places.gives.update({"/good.jpg": single, **dict.fromkeys(hanging, "hang")})
+    remotes.gives.update({"/good.jpg": single, **dict.fromkeys(hanging, "hang")})
     large, small = stack.account_new(), stack.account_new()
 
     def by_url(client, *paths):
-        return client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url(path)} for number, path in enumerate(paths)],
+        return client.create([{"fileName": f"{number}.jpg", "imageUrl": remotes.url(path)} for number, path in enumerate(paths)],
                              kind="anti-ai/with-urls").data["orderId"]
     try:
         with stack.configured("worker", "failures_max", "2"):
@@ -148,13 +148,13 @@ def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys
             with stack.configured("outgoing", "fetch_timeout_s", "300"):
                 order = by_url(large, *hanging)
                 end = time.monotonic() + 90
-                while places.open < 16 and time.monotonic() < end:
+                while remotes.open < 16 and time.monotonic() < end:
                     time.sleep(0.05)
                 beside = [seconds_of(lambda: small.wait(by_url(small, "/good.jpg"))) for _ in range(3)]
-                asked = sum(places.count(path) for path in hanging)
-            places.gives.update(dict.fromkeys(hanging, 503))
+                asked = sum(remotes.count(path) for path in hanging)
+            remotes.gives.update(dict.fromkeys(hanging, 503))
             for path in hanging:
-                places.let_go(path)
+                remotes.let_go(path)
             data = large.wait(order)
         with capsys.disabled():
             print(f"\n  a single source alone {alone:.2f} s, beside 100 that hang ({asked} at once) {max(beside):.2f} s")
@@ -162,7 +162,7 @@ def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys
         assert data["status"] == "failed" and len(data["errors"].splitlines()) == 100
         assert all(": SOURCE_UNREACHABLE: " in line for line in data["errors"].splitlines())
     finally:
-        places.close()
+        remotes.close()
 
 
 @pytest.fixture

@@ -234,17 +234,17 @@ def test_two_concurrent_migrations_apply_once(stack, tmp_path):
     (tmp_path / "9999_twins.sql").write_text("CREATE TABLE twins (id INT);\nDO SLEEP(1);\n")
     command = [stack.environment["IMGWARD_CTL"], "--config", config, "migrate", "--directory", str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = sorted(process.communicate(timeout=180)[0].splitlines()[-1] for process in both)
+    last_lines = sorted(process.communicate(timeout=180)[0].splitlines()[-1] for process in both)
     stack.sql("DELETE FROM schema_migrations WHERE version = 9999; DROP TABLE twins")
     assert [process.returncode for process in both] == [0, 0]
-    assert said[0].startswith("migrate: 0 applied") and said[1].startswith("migrate: 1 applied")
+    assert last_lines[0].startswith("migrate: 0 applied") and last_lines[1].startswith("migrate: 1 applied")
 
 
 def test_a_picture_is_protected_at_standard_where_no_strength_is_given(stack, tmp_path):
     before, after, named = (tmp_path / name for name in ("in.png", "out.png", "named.png"))
     before.write_bytes(pictures.png(200, 150))
-    said = ctl(stack, "image", "protect", str(before), str(after))
-    assert said.returncode == 0 and ": standard, PSNR " in said.stdout, said
+    done = ctl(stack, "image", "protect", str(before), str(after))
+    assert done.returncode == 0 and ": standard, PSNR " in done.stdout, done
     assert ctl(stack, "image", "protect", "--strength", "standard", str(before), str(named)).returncode == 0
     assert after.read_bytes() == named.read_bytes() != before.read_bytes()
     assert pictures.psnr(before.read_bytes(), after.read_bytes()) > 30
@@ -254,19 +254,19 @@ def test_the_visibility_and_the_tint_of_a_protected_picture_are_reported(stack, 
     before, after = tmp_path / "in.png", tmp_path / "out.png"
     before.write_bytes(pictures.png(200, 150))
     words = ("image", "protect", str(before), str(after))
-    said = ctl(stack, *words, "--json")
-    facts = json.loads(said.stdout)
-    assert said.returncode == 0 and facts["file"] == str(after) and facts["strength"] == "standard", said
+    done = ctl(stack, *words, "--json")
+    facts = json.loads(done.stdout)
+    assert done.returncode == 0 and facts["file"] == str(after) and facts["strength"] == "standard", done
     assert facts["visibilityReached"] > 0
     assert facts["visibilityReached"] == pytest.approx(facts["visibilityBudget"] * facts["reached"])
     assert facts["psnrDb"] == pytest.approx(pictures.psnr(before.read_bytes(), after.read_bytes()), abs=.01)
     old, new = (numpy.asarray(pictures.decode(path.read_bytes()).convert("RGB"), dtype=float) for path in (before, after))
     assert facts["tint"] == pytest.approx(list((new - old).mean(axis=(0, 1))), abs=1e-6)
-    assert facts["note"] is None and facts["isLimited"] is False and said.stderr == ""
-    said = ctl(stack, *words, "--verbose")
-    assert said.stdout.startswith(f"{after}: standard, PSNR ")
-    assert f"visibility: budget {facts['visibilityBudget']:.3f}, reached {facts['visibilityReached']:.3f}\n" in said.stderr
-    assert "tint in levels of 255: red " in said.stderr, said
+    assert facts["note"] is None and facts["isLimited"] is False and done.stderr == ""
+    done = ctl(stack, *words, "--verbose")
+    assert done.stdout.startswith(f"{after}: standard, PSNR ")
+    assert f"visibility: budget {facts['visibilityBudget']:.3f}, reached {facts['visibilityReached']:.3f}\n" in done.stderr
+    assert "tint in levels of 255: red " in done.stderr, done
 
 
 def test_a_flat_picture_reports_that_it_hides_less_than_the_strength(stack, tmp_path):
@@ -274,7 +274,7 @@ def test_a_flat_picture_reports_that_it_hides_less_than_the_strength(stack, tmp_
     flat = io.BytesIO()
     Image.new("I;16", (200, 150), 0).save(flat, "PNG")
     before.write_bytes(flat.getvalue())
-    said = ctl(stack, "image", "protect", str(before), str(after), "--json", "--verbose")
-    facts = json.loads(said.stdout)
-    assert said.returncode == 0 and facts["isLimited"] and len(facts["tint"]) == 1, said
-    assert f"imgwardctl: note: {facts['note']}\n" in said.stderr and "weaker than the strength" in said.stderr
+    done = ctl(stack, "image", "protect", str(before), str(after), "--json", "--verbose")
+    facts = json.loads(done.stdout)
+    assert done.returncode == 0 and facts["isLimited"] and len(facts["tint"]) == 1, done
+    assert f"imgwardctl: note: {facts['note']}\n" in done.stderr and "weaker than the strength" in done.stderr

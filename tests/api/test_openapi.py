@@ -90,23 +90,23 @@ def test_every_operation_has_a_description_and_a_unique_name():
     assert len(names) == len(set(names))
 
 
-def test_the_json_and_the_page_are_made_of_the_yaml(nobody):
+def test_the_json_and_the_page_are_made_of_the_yaml(anonymous):
     for kind, place in (("json", "openapi.json"), ("html", "docs")):
         command = [sys.executable, os.path.join(ROOT, "tools", "openapi.py"), kind, os.path.join(ROOT, "doc", "openapi.yaml")]
         done = subprocess.run(command, capture_output=True)
         assert done.returncode == 0, done.stderr
-        assert nobody.get(f"/api/v2/{place}").body == done.stdout, f"{place} is not built from the current doc/openapi.yaml"
+        assert anonymous.get(f"/api/v2/{place}").body == done.stdout, f"{place} is not built from the current doc/openapi.yaml"
 
 
-def test_document_and_page_are_served_without_a_key(nobody):
-    document = nobody.get("/api/v2/openapi.json")
+def test_document_and_page_are_served_without_a_key(anonymous):
+    document = anonymous.get("/api/v2/openapi.json")
     assert document.status == 200 and document.headers["Content-Type"].startswith("application/json")
     assert document.json["openapi"].startswith("3.1") and "x-shared" not in document.json
-    page = nobody.get("/api/v2/docs")
+    page = anonymous.get("/api/v2/docs")
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
     assert b"/api/v2/orders/anti-ai" in page.body
     for place in ("openapi.json", "docs"):
-        beyond = nobody.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
+        beyond = anonymous.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
         assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
         assert not repeated(beyond.headers) and beyond.json["requestId"] == beyond.headers["X-Request-Id"], beyond.headers
     # The page loads nothing from other hosts.

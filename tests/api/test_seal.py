@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-import contained
+import seccomp_container
 import pictures
 
-pytestmark = pytest.mark.skipif(not contained.is_possible(), reason="this machine has no seccomp filters")
+pytestmark = pytest.mark.skipif(not seccomp_container.is_possible(), reason="this machine has no seccomp filters")
 
 
 def doctor(stack, rules=None, **config):
@@ -22,9 +22,9 @@ def doctor(stack, rules=None, **config):
 
 def test_doctor_names_the_missing_parts_of_the_seal(stack):
     assert doctor(stack)[2] == "ok"
-    words = doctor(stack, contained.without_landlock)
+    words = doctor(stack, seccomp_container.without_landlock)
     assert words[2] == "ok" and "only by seccomp: this kernel has no Landlock" in words[3]
-    words = doctor(stack, contained.without_landlock_and_seccomp)
+    words = doctor(stack, seccomp_container.without_landlock_and_seccomp)
     assert words[2] == "WRONG" and "refused seccomp" in words[3] and "Missing: seccomp, landlock" in words[3]
 
 
@@ -33,7 +33,7 @@ class Worker:
 
     def __init__(self, stack, rules, code=0, **worker_keys):
         self.stack, self.rules, self.code, self.keys = stack, rules, code, worker_keys
-        self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker-contained.log")
+        self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker-container.log")
 
     def __enter__(self):
         self.stack.part("stop", "worker")
@@ -66,7 +66,7 @@ class Worker:
 
 
 def test_a_container_without_landlock_is_logged_once_and_works(stack, client):
-    with Worker(stack, contained.without_landlock, images_per_process="2") as worker:
+    with Worker(stack, seccomp_container.without_landlock, images_per_process="2") as worker:
         order = client.order_whole([(f"{number}.jpg", pictures.jpeg(96, 80, seed=number)) for number in range(8)], 120)
         assert order["status"] == "complete" and order["completedFileCount"] == 8
         told = worker.events("seal_incomplete")
@@ -74,7 +74,7 @@ def test_a_container_without_landlock_is_logged_once_and_works(stack, client):
 
 
 def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(stack, client):
-    with Worker(stack, contained.without_landlock_and_seccomp, code=1) as worker:
+    with Worker(stack, seccomp_container.without_landlock_and_seccomp, code=1) as worker:
         created = client.create(["a.jpg"]).data
         assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(96, 80)).status == 201
         assert client.confirm(created["orderId"]).status == 200
@@ -82,7 +82,7 @@ def test_a_container_without_seccomp_does_no_work_unless_the_operator_allows_it(
         with open(worker.log, encoding="utf-8") as log:
             assert log.read().startswith("imgward-worker: The kernel refused seccomp (EPERM).")
         assert client.detail(created["orderId"]).data["status"] == "inProgress"
-    with Worker(stack, contained.without_landlock_and_seccomp, allow_unsealed="yes") as worker:
+    with Worker(stack, seccomp_container.without_landlock_and_seccomp, allow_unsealed="yes") as worker:
         assert client.order_whole([("b.jpg", pictures.jpeg(96, 80))], 120)["status"] == "complete"
         told = worker.events("seal_incomplete")
     assert [(line["level"], line["missing"]) for line in told] == [("error", "seccomp landlock")]

@@ -177,7 +177,7 @@ def test_a_killed_process_leaves_no_request_in_progress(stack, lock):
     for thread in threads:
         thread.join()
     assert {answer.status for answer in answers[1:]} <= {502, 503}
-    assert client_module.said(lambda: client.detail(5), 404).status == 404
+    assert client_module.until_served(lambda: client.detail(5), 404).status == 404
 
 
 def test_statements_of_the_pool_end_in_the_server(stack, lock):
@@ -287,7 +287,7 @@ def refusals_of(held):
     return [refusal for refusal in (one.refusal() for one in held) if refusal]
 
 
-def test_a_url_has_two_uploads_at_a_time(stack, client, nobody):
+def test_a_url_has_two_uploads_at_a_time(stack, client, anonymous):
     created = client.create(["a.jpg", "b.jpg"]).data["files"]
     held = [Trickle(stack, created[0]["uploadUrl"]) for _ in range(5)]
     try:
@@ -297,35 +297,35 @@ def test_a_url_has_two_uploads_at_a_time(stack, client, nobody):
             assert status == 429 and body["code"] == "RATE_LIMIT_EXCEEDED" and headers["retry-after"], body
             assert "upload" in body["message"]
         # Another URL is not affected.
-        assert nobody.upload(created[1]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
+        assert anonymous.upload(created[1]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
     finally:
         for one in held:
             one.close()
     time.sleep(0.3)
-    assert nobody.upload(created[0]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
+    assert anonymous.upload(created[0]["uploadUrl"], pictures.jpeg(64, 64)).status == 201
 
 
-def test_a_stranger_does_not_keep_the_owner_of_a_url_out(stack, client, nobody):
+def test_a_stranger_does_not_keep_the_owner_of_a_url_out(stack, client, anonymous):
     """A refused upload lingers while nginx discards its body; it does not count as an upload of the URL or address."""
     url = client.create().data["files"][0]["uploadUrl"]
     forged = url.partition("?")[0] + "?e=9999999999&m=1&k=one&s=" + "A" * 43
     held = [Trickle(stack, forged) for _ in range(40)]
     try:
         assert [refusal[0] for refusal in refusals_of(held)] == [403] * 40
-        assert [nobody.upload(url, pictures.jpeg(64, 64)).status for _ in range(3)] == [201, 200, 200]
+        assert [anonymous.upload(url, pictures.jpeg(64, 64)).status for _ in range(3)] == [201, 200, 200]
     finally:
         for one in held:
             one.close()
 
 
-def test_an_address_has_so_many_uploads_at_a_time(stack, client, nobody):
+def test_an_address_has_so_many_uploads_at_a_time(stack, client, anonymous):
     """32, as nginx/http.conf says; another address is not affected."""
     urls = [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(40)]).data["files"]]
     held = [Trickle(stack, url, "127.0.0.45") for url in urls]
     try:
         refusals = refusals_of(held)
         assert len(refusals) == 8 and {refusal[0] for refusal in refusals} == {429}
-        assert nobody.upload(urls[0], pictures.jpeg(64, 64)).status == 201
+        assert anonymous.upload(urls[0], pictures.jpeg(64, 64)).status == 201
     finally:
         for one in held:
             one.close()

@@ -6,7 +6,7 @@ import pytest
 
 import bombs
 import pictures
-from places import Places
+from remotes import Remotes
 
 # A PNG of 24 megapixels and 16 bits: 415 MB while it is encoded, of which the header is enough.
 LARGE = bombs.png(6000, 4000, 16, 2)
@@ -52,13 +52,13 @@ def test_an_upload_that_the_host_cannot_hold_is_refused_with_the_size_that_fits(
 
 
 def test_a_source_that_the_host_cannot_hold_fails_alone_and_at_once(client):
-    places = Places()
-    places.gives = {"/large.png": LARGE, "/good.jpg": pictures.jpeg(320, 240)}
-    created = client.create([{"fileName": "large.png", "imageUrl": places.url("/large.png")},
-                             {"fileName": "good.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls")
+    remotes = Remotes()
+    remotes.gives = {"/large.png": LARGE, "/good.jpg": pictures.jpeg(320, 240)}
+    created = client.create([{"fileName": "large.png", "imageUrl": remotes.url("/large.png")},
+                             {"fileName": "good.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls")
     order = client.wait(created.data["orderId"])
-    places.close()
-    assert order["status"] == "complete" and len(places.asked) == 2, places.asked
+    remotes.close()
+    assert order["status"] == "complete" and len(remotes.asked) == 2, remotes.asked
     name, code, sentence = order["errors"].split(": ", 2)
     assert (name, code) == ("large.png", "IMAGE_TOO_LARGE") and SENTENCE.fullmatch(sentence), order["errors"]
 

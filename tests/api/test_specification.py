@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 import pictures
-from places import Places
+from remotes import Remotes
 
 BASE = "/api/v2/orders"
 STATES = ("pending", "inProgress", "complete", "failed", "detected", "undetected", "expired")
@@ -54,7 +54,7 @@ def refused(answer, field):
 @pytest.fixture(scope="module")
 def source():
     """A web server for sources and output targets."""
-    made = Places()
+    made = Remotes()
     made.gives["/photo.jpg"] = pictures.jpeg(320, 240, seed=91)
     yield made
     made.close()
@@ -119,7 +119,7 @@ def result(client, order):
     return answer.body
 
 
-class Shelf:
+class KnownOrders:
     """Orders of each type and final status, in a separate account."""
 
     def __init__(self, client, create):
@@ -141,24 +141,24 @@ class Shelf:
 
 
 @pytest.fixture(scope="module")
-def shelf(client, create):
-    return Shelf(client, create)
+def known_orders(client, create):
+    return KnownOrders(client, create)
 
 
 @pytest.fixture(scope="module")
-def later(client, create, shelf):
+def later(client, create, known_orders):
     """Another one, with orders that have not expired (section 3: seven days)."""
-    return Shelf(client, create)
+    return KnownOrders(client, create)
 
 
 # ---- 1. What the service does
 
-def test_1_image_files_in_orders_are_processed(shelf, client):
-    assert shelf.complete["status"] == "complete" and result(client, shelf.complete)
+def test_1_image_files_in_orders_are_processed(known_orders, client):
+    assert known_orders.complete["status"] == "complete" and result(client, known_orders.complete)
 
 
-def test_1_three_order_types_exist(shelf):
-    assert {order["type"] for order in shelf.all()} == set(TYPES)
+def test_1_three_order_types_exist(known_orders):
+    assert {order["type"] for order in known_orders.all()} == set(TYPES)
 
 
 @pytest.mark.parametrize("name, form", [("a.jpg", "JPEG"), ("a.jpeg", "JPEG"), ("a.png", "PNG"), ("a.webp", "WEBP")])
@@ -199,8 +199,8 @@ def test_1_typical_flow(client, create):
     assert pictures.decode(client.request("GET", link["downloadUrl"], key=False).body).size == (160, 120)
 
 
-def test_1_channel(shelf):
-    assert {order["channel"] for order in shelf.all()} <= {"api", "web"}
+def test_1_channel(known_orders):
+    assert {order["channel"] for order in known_orders.all()} <= {"api", "web"}
 
 
 # ---- 2.1 Order creation request (anti-AI)
@@ -393,58 +393,58 @@ def test_2_4_extract_response(create):
 
 # ---- 2.5 Order detail
 
-def test_2_5_order_id(shelf):
-    assert shelf.complete["orderId"] == shelf.created["orderId"] and all(is_text(order["orderId"]) for order in shelf.all())
+def test_2_5_order_id(known_orders):
+    assert known_orders.complete["orderId"] == known_orders.created["orderId"] and all(is_text(order["orderId"]) for order in known_orders.all())
 
 
-def test_2_5_order_name(shelf):
-    assert all(is_text(order["orderName"]) for order in shelf.all()) and shelf.pending["orderName"] == "waits for its file"
+def test_2_5_order_name(known_orders):
+    assert all(is_text(order["orderName"]) for order in known_orders.all()) and known_orders.pending["orderName"] == "waits for its file"
 
 
-def test_2_5_type(shelf):
-    assert [order["type"] for order in (shelf.complete, shelf.embedded, shelf.detected)] == list(TYPES)
+def test_2_5_type(known_orders):
+    assert [order["type"] for order in (known_orders.complete, known_orders.embedded, known_orders.detected)] == list(TYPES)
 
 
-def test_2_5_channel(shelf):
-    assert all(order["channel"] == "api" for order in shelf.all())
+def test_2_5_channel(known_orders):
+    assert all(order["channel"] == "api" for order in known_orders.all())
 
 
-def test_2_5_status(shelf):
-    assert [order["status"] for order in shelf.all()] == ["complete", "failed", "complete", "detected", "undetected", "pending"]
+def test_2_5_status(known_orders):
+    assert [order["status"] for order in known_orders.all()] == ["complete", "failed", "complete", "detected", "undetected", "pending"]
 
 
-def test_2_5_file_count(shelf):
-    counts = [order["fileCount"] for order in shelf.all()]
+def test_2_5_file_count(known_orders):
+    counts = [order["fileCount"] for order in known_orders.all()]
     assert counts == [2, 1, 1, 1, 1, 1] and all(map(is_integer, counts))
 
 
-def test_2_5_thumbnail_image_url(shelf, client):
-    answer = client.request("GET", shelf.complete["thumbnailImageUrl"], key=False)
+def test_2_5_thumbnail_image_url(known_orders, client):
+    answer = client.request("GET", known_orders.complete["thumbnailImageUrl"], key=False)
     assert answer.status == 200 and max(pictures.decode(answer.body).size) <= 320
-    assert all(order["thumbnailImageUrl"] is None or is_url(order["thumbnailImageUrl"]) for order in shelf.all())
+    assert all(order["thumbnailImageUrl"] is None or is_url(order["thumbnailImageUrl"]) for order in known_orders.all())
 
 
-def test_2_5_created_at(shelf):
-    assert all(is_date_time(order["createdAt"]) for order in shelf.all())
+def test_2_5_created_at(known_orders):
+    assert all(is_date_time(order["createdAt"]) for order in known_orders.all())
 
 
-def test_2_5_updated_at(shelf):
-    assert all(is_date_time(order["updatedAt"]) and order["updatedAt"] >= order["createdAt"] for order in shelf.all())
+def test_2_5_updated_at(known_orders):
+    assert all(is_date_time(order["updatedAt"]) and order["updatedAt"] >= order["createdAt"] for order in known_orders.all())
 
 
-def test_2_5_errors(shelf):
-    assert isinstance(shelf.failed["errors"], str) and "broken.jpg" in shelf.failed["errors"]
-    assert all(order["errors"] is None for order in shelf.all() if order is not shelf.failed)
+def test_2_5_errors(known_orders):
+    assert isinstance(known_orders.failed["errors"], str) and "broken.jpg" in known_orders.failed["errors"]
+    assert all(order["errors"] is None for order in known_orders.all() if order is not known_orders.failed)
 
 
-def test_2_5_watermarks(shelf):
-    assert shelf.embedded["watermarks"] == ["for Ada"]
-    assert all(order["watermarks"] == [] for order in shelf.all() if order is not shelf.embedded)
+def test_2_5_watermarks(known_orders):
+    assert known_orders.embedded["watermarks"] == ["for Ada"]
+    assert all(order["watermarks"] == [] for order in known_orders.all() if order is not known_orders.embedded)
 
 
-def test_2_5_watermark_text(shelf):
-    assert shelf.detected["watermarkText"] == "for Ada"
-    assert all(order["watermarkText"] is None for order in shelf.all() if order is not shelf.detected)
+def test_2_5_watermark_text(known_orders):
+    assert known_orders.detected["watermarkText"] == "for Ada"
+    assert all(order["watermarkText"] is None for order in known_orders.all() if order is not known_orders.detected)
 
 
 # ---- 2.6 Order list item
@@ -462,16 +462,16 @@ def orders(client, **query):
     return [item["orderId"] for item in ok(listed(client, **query))["orders"]]
 
 
-def test_2_6_item(shelf, client):
+def test_2_6_item(known_orders, client):
     items = {item["orderId"]: item for item in ok(listed(client, limit=-1))["orders"]}
-    for order in shelf.all():
+    for order in known_orders.all():
         item = items[order["orderId"]]
         assert all(type(item[name]) is type(order[name]) for name in ITEM) and not set(DETAIL_ONLY) & set(item)
         assert all(item[name] == order[name] for name in ITEM if name != "thumbnailImageUrl")
 
 
 @pytest.mark.parametrize("query", [{}, {"limit": 3}, {"limit": -1}, {"keyword": "nothing-has-this-name"}])
-def test_2_6_list(shelf, client, query):
+def test_2_6_list(known_orders, client, query):
     data = ok(listed(client, **query))
     assert set(data) == {"orders", "pageInfo"} and isinstance(data["orders"], list)
     assert set(data["pageInfo"]) == {"totalItems", "totalPages", "currentPage", "itemsPerPage"}
@@ -480,16 +480,16 @@ def test_2_6_list(shelf, client, query):
 
 # ---- 2.7 Download link
 
-def test_2_7_download_url(shelf, client, stack):
-    url = ok(client.get(f"{BASE}/{shelf.complete['orderId']}/download"))["downloadUrl"]
+def test_2_7_download_url(known_orders, client, stack):
+    url = ok(client.get(f"{BASE}/{known_orders.complete['orderId']}/download"))["downloadUrl"]
     assert is_url(url) and client.request("GET", url, key=False).status == 200
     for ahead_s, status in ((3590, 200), (3660, 403)):
         with stack.configured("test", "clock_offset_s", str(ahead_s)):
             assert client.request("GET", url, key=False).status == status
 
 
-def test_2_7_expires_in(shelf, client):
-    data = ok(client.get(f"{BASE}/{shelf.complete['orderId']}/download"))
+def test_2_7_expires_in(known_orders, client):
+    data = ok(client.get(f"{BASE}/{known_orders.complete['orderId']}/download"))
     assert is_integer(data["expiresIn"]) and data["expiresIn"] == 3600
 
 
@@ -499,18 +499,18 @@ def statistics(client, query=""):
     return ok(client.get(f"{BASE}/stats/recent{query}"))
 
 
-def test_2_8_daily_stats(shelf, client):
+def test_2_8_daily_stats(known_orders, client):
     days = statistics(client)["dailyStats"]
     assert all(set(day) == {"usageDate", "usageCount"} for day in days)
     assert all(datetime.date.fromisoformat(day["usageDate"]) and is_integer(day["usageCount"]) for day in days)
     assert sum(day["usageCount"] for day in days) >= 5
 
 
-def test_2_8_domain(shelf, client):
+def test_2_8_domain(known_orders, client):
     assert statistics(client)["domain"] and all(type(value) in (int, float) for value in statistics(client)["domain"])
 
 
-def test_2_8_ticks(shelf, client):
+def test_2_8_ticks(known_orders, client):
     assert statistics(client)["ticks"] and all(type(value) in (int, float) for value in statistics(client)["ticks"])
 
 
@@ -575,27 +575,27 @@ def test_3_in_progress(create, client):
     assert ok(client.get(f"{BASE}/{ok(create('anti-ai/with-urls', 20))['orderId']}"))["status"] in ("inProgress", "complete")
 
 
-def test_3_complete(shelf, client):
-    assert shelf.complete["status"] == "complete" and result(client, shelf.complete)
+def test_3_complete(known_orders, client):
+    assert known_orders.complete["status"] == "complete" and result(client, known_orders.complete)
 
 
-def test_3_failed(shelf, client):
-    assert shelf.failed["status"] == "failed"
-    assert client.get(f"{BASE}/{shelf.failed['orderId']}/download").status == 400
+def test_3_failed(known_orders, client):
+    assert known_orders.failed["status"] == "failed"
+    assert client.get(f"{BASE}/{known_orders.failed['orderId']}/download").status == 400
 
 
-def test_3_expired(shelf, client, stack):
+def test_3_expired(known_orders, client, stack):
     """Advances the clock for all existing orders; later tests in this file use new ones."""
-    order = shelf.complete["orderId"]
+    order = known_orders.complete["orderId"]
     with stack.configured("test", "clock_offset_s", str(8 * DAY_S)):
         assert client.wait(order, until=("expired",))["status"] == "expired"
         assert client.get(f"{BASE}/{order}/download").status == 400
     assert order in orders(client, status="expired", limit=100)
 
 
-def test_3_detected_undetected(shelf, client):
-    assert shelf.detected["orderId"] in orders(client, status="detected", limit=100)
-    assert shelf.undetected["orderId"] in orders(client, status="undetected", limit=100)
+def test_3_detected_undetected(known_orders, client):
+    assert known_orders.detected["orderId"] in orders(client, status="detected", limit=100)
+    assert known_orders.undetected["orderId"] in orders(client, status="undetected", limit=100)
 
 
 def test_3_creation_leads_to_pending(create):
@@ -809,9 +809,9 @@ ENDPOINTS = [("POST", "/anti-ai"), ("POST", "/anti-ai/with-urls"), ("POST", "/an
 
 
 @pytest.mark.parametrize("method, path", ENDPOINTS)
-def test_5_every_endpoint_requires_the_header(client, nobody, method, path):
+def test_5_every_endpoint_requires_the_header(client, anonymous, method, path):
     body = {} if method != "GET" else None
-    assert nobody.request(method, BASE + path, body).status == 401
+    assert anonymous.request(method, BASE + path, body).status == 401
     assert client.request(method, BASE + path, body, headers={"Authorization": f"Bearer {client.key}"}).status not in (401, 403)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import pictures
 from client import ORDERS
-from places import Places
+from remotes import Remotes
 from receiver import Receiver
 
 # Several sweeps of the worker (worker.sweep_ms): work that was going to start has started.
@@ -49,7 +49,7 @@ def forbidden(answer):
     assert "Retry-After" not in answer.headers
 
 
-def test_signed_urls_of_a_suspended_account_answer_403(stack, nobody, jpeg):
+def test_signed_urls_of_a_suspended_account_answer_403(stack, anonymous, jpeg):
     client = stack.account_new()
     done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["orderId"]
     given = client.get(f"{ORDERS}/{done}/download").data
@@ -58,19 +58,19 @@ def test_signed_urls_of_a_suspended_account_answer_403(stack, nobody, jpeg):
     upload = pending["files"][0]["uploadUrl"]
     suspend(stack, client)
     for url in urls:
-        forbidden(nobody.request("GET", url, key=False))
-        assert nobody.request("HEAD", url, key=False).status == 403
-    forbidden(nobody.upload(upload, jpeg))
+        forbidden(anonymous.request("GET", url, key=False))
+        assert anonymous.request("HEAD", url, key=False).status == 403
+    forbidden(anonymous.upload(upload, jpeg))
     assert stack.stored(pending["orderId"]) == []
     resume(stack, client)
     for url in urls:
-        assert nobody.request("GET", url, key=False).status == 200
-    assert nobody.upload(upload, jpeg).status == 201
+        assert anonymous.request("GET", url, key=False).status == 200
+    assert anonymous.upload(upload, jpeg).status == 201
     assert client.confirm(pending["orderId"]).status == 200
     assert client.wait(pending["orderId"])["status"] == "complete"
 
 
-def test_an_upload_that_arrives_during_the_suspension_leaves_nothing(stack, nobody, jpeg):
+def test_an_upload_that_arrives_during_the_suspension_leaves_nothing(stack, anonymous, jpeg):
     """The check of the body's end refuses it: the check before the body was passed while the account was active."""
     client = stack.account_new()
     created = client.create(["a.jpg"], kind="wtr-embed", watermarks=[{"text": "x"}]).data
@@ -82,17 +82,17 @@ def test_an_upload_that_arrives_during_the_suspension_leaves_nothing(stack, nobo
         suspend(stack, client)
         yield jpeg[1000:]
 
-    forbidden(nobody.request("PUT", upload, pieces(), {"Content-Length": str(len(jpeg))}, key=False))
+    forbidden(anonymous.request("PUT", upload, pieces(), {"Content-Length": str(len(jpeg))}, key=False))
     assert stack.stored(created["orderId"]) == []
     assert stack.sql(f"SELECT status FROM orders WHERE id = {created['orderId']}") == [["pending"]]
     stack.ctl("account", "resume", client.account)
-    assert nobody.upload(upload, jpeg).status == 201
+    assert anonymous.upload(upload, jpeg).status == 201
 
 
 @pytest.mark.parametrize("kind", ["upload", "source"])
 def test_jobs_of_a_suspended_account_wait(stack, jpeg, kind):
-    places = Places()
-    places.gives["/a.jpg"] = jpeg
+    remotes = Remotes()
+    remotes.gives["/a.jpg"] = jpeg
     client, other = stack.account_new(), stack.account_new()
     try:
         with worker_stopped(stack):
@@ -101,17 +101,17 @@ def test_jobs_of_a_suspended_account_wait(stack, jpeg, kind):
                 assert client.upload(order["files"][0]["uploadUrl"], jpeg).status == 201
                 assert client.confirm(order["orderId"]).status == 200
             else:
-                order = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/a.jpg")}], kind="anti-ai/with-urls").data
+                order = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/a.jpg")}], kind="anti-ai/with-urls").data
             suspend(stack, client)
         # The worker serves others meanwhile.
         assert other.order_whole([("a.jpg", jpeg)])["status"] == "complete"
         time.sleep(SWEEPS_S)
-        assert places.count("/a.jpg") == 0
+        assert remotes.count("/a.jpg") == 0
         assert stack.sql(f"SELECT status, attempt FROM jobs WHERE order_id = {order['orderId']}") == [["queued", "0"]]
         resume(stack, client)
         assert client.wait(order["orderId"])["status"] == "complete"
     finally:
-        places.close()
+        remotes.close()
 
 
 def test_more_suspended_accounts_than_a_lease_considers_delay_no_other(stack, jpeg):

@@ -8,19 +8,19 @@ import pytest
 
 import pictures
 from client import ORDERS
-from places import Places
+from remotes import Remotes
 
 
 @pytest.fixture(scope="module")
-def places():
-    made = Places()
+def remotes():
+    made = Remotes()
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def short(stack, places):
-    places.gives["/good.jpg"] = pictures.jpeg(300, 200, seed=71)
+def short(stack, remotes):
+    remotes.gives["/good.jpg"] = pictures.jpeg(300, 200, seed=71)
     with stack.configured("worker", "retry_first_ms", "200"):
         yield
 
@@ -30,12 +30,12 @@ def later(seconds=3600):
     return at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def pushed(client, places, targets, source="/good.jpg", seconds=300):
+def pushed(client, remotes, targets, source="/good.jpg", seconds=300):
     """Waits for a zero-copy order with one source per target (path, lifetime in seconds)."""
     created = client.create(
-        [{"fileName": f"{number}.jpg", "imageUrl": places.url(source)} for number in range(len(targets))],
+        [{"fileName": f"{number}.jpg", "imageUrl": remotes.url(source)} for number in range(len(targets))],
         kind="anti-ai/with-urls", mode={"zeroCopy": True},
-        outputTargets=[{"fileKey": f"key/{number}", "url": places.url(path), "presignedUrlExpiresAt": later(lifetime)}
+        outputTargets=[{"fileKey": f"key/{number}", "url": remotes.url(path), "presignedUrlExpiresAt": later(lifetime)}
                        for number, (path, lifetime) in enumerate(targets)])
     assert created.status == 201, created
     return client.wait(created.data["orderId"], seconds)
@@ -49,111 +49,111 @@ def nothing_is_left(stack, order):
                      "(store_key IS NOT NULL OR target_url IS NOT NULL)") == []
 
 
-def test_each_result_is_put_to_its_target_with_its_content_type(client, stack, places):
+def test_each_result_is_put_to_its_target_with_its_content_type(client, stack, remotes):
     """The content type is that of the bytes, not of the names."""
-    places.gives["/good.png"] = pictures.png(200, 200)
+    remotes.gives["/good.png"] = pictures.png(200, 200)
     created = client.create(
-        [{"fileName": "a.png", "imageUrl": places.url("/good.jpg")}, {"fileName": "b.jpg", "imageUrl": places.url("/good.png")}],
+        [{"fileName": "a.png", "imageUrl": remotes.url("/good.jpg")}, {"fileName": "b.jpg", "imageUrl": remotes.url("/good.png")}],
         kind="anti-ai/with-urls", mode={"zeroCopy": True},
-        outputTargets=[{"fileKey": "k", "url": places.url(path), "presignedUrlExpiresAt": later()} for path in ("/out/a?s=1", "/out/b")])
+        outputTargets=[{"fileKey": "k", "url": remotes.url(path), "presignedUrlExpiresAt": later()} for path in ("/out/a?s=1", "/out/b")])
     order = client.wait(created.data["orderId"])
     assert order["status"] == "complete" and order["completedFileCount"] == 2
-    [(headers, body)] = places.put["/out/a?s=1"]
+    [(headers, body)] = remotes.put["/out/a?s=1"]
     assert headers["Content-Type"] == "image/jpeg" and pictures.decode(body).size == (300, 200)
-    assert body != places.gives["/good.jpg"] and headers["Content-Length"] == str(len(body))
-    [(headers, body)] = places.put["/out/b"]
+    assert body != remotes.gives["/good.jpg"] and headers["Content-Length"] == str(len(body))
+    [(headers, body)] = remotes.put["/out/b"]
     assert headers["Content-Type"] == "image/png" and pictures.decode(body).format == "PNG"
     assert "Authorization" not in headers and "Transfer-Encoding" not in headers
     nothing_is_left(stack, order["orderId"])
 
 
-def test_nothing_is_kept_not_even_a_thumbnail_and_nothing_can_be_downloaded(client, stack, places):
-    order = pushed(client, places, [("/out/one", 600)])
+def test_nothing_is_kept_not_even_a_thumbnail_and_nothing_can_be_downloaded(client, stack, remotes):
+    order = pushed(client, remotes, [("/out/one", 600)])
     assert order["status"] == "complete" and order["thumbnailImageUrl"] is None and order["errors"] is None
     nothing_is_left(stack, order["orderId"])
     answer = client.get(f"{ORDERS}/{order['orderId']}/download")
     assert answer.status == 400 and answer.code == "ORDER_TYPE_CANT_DOWNLOAD"
 
 
-def test_uploads_can_be_zero_copy_too(client, stack, places, jpeg):
+def test_uploads_can_be_zero_copy_too(client, stack, remotes, jpeg):
     created = client.create(["a.jpg"], mode={"zeroCopy": True}, outputTargets=[
-        {"fileKey": "k", "url": places.url("/out/upload"), "presignedUrlExpiresAt": later()}])
+        {"fileKey": "k", "url": remotes.url("/out/upload"), "presignedUrlExpiresAt": later()}])
     assert client.upload(created.data["files"][0]["uploadUrl"], jpeg).status == 201
     assert client.confirm(created.data["orderId"]).status == 200
     order = client.wait(created.data["orderId"])
-    assert order["status"] == "complete" and len(places.put["/out/upload"]) == 1
+    assert order["status"] == "complete" and len(remotes.put["/out/upload"]) == 1
     nothing_is_left(stack, order["orderId"])
 
 
 @pytest.mark.parametrize("status", [403, 404, 411])
-def test_a_target_that_refuses_only_fails_its_file(client, stack, places, status):
-    places.takes[f"/refuses{status}"] = status
-    order = pushed(client, places, [(f"/refuses{status}", 600), ("/out/good", 600)])
+def test_a_target_that_refuses_only_fails_its_file(client, stack, remotes, status):
+    remotes.takes[f"/refuses{status}"] = status
+    order = pushed(client, remotes, [(f"/refuses{status}", 600), ("/out/good", 600)])
     assert order["status"] == "complete" and order["completedFileCount"] == 1
     error = order["errors"]
     assert error.startswith("0.jpg: OUTPUT_TARGET_REFUSED: ") and str(status) in error
-    assert places.count(f"/refuses{status}") == 1
+    assert remotes.count(f"/refuses{status}") == 1
     nothing_is_left(stack, order["orderId"])
 
 
-def test_an_expired_target_fails_without_a_request(client, stack, places):
+def test_an_expired_target_fails_without_a_request(client, stack, remotes):
     """The target expires while its source is fetched."""
     gate = threading.Event()
-    places.gives["/late"] = ("gate", gate, pictures.jpeg(300, 200, seed=72))
-    created = client.create([{"fileName": "0.jpg", "imageUrl": places.url("/late")}], kind="anti-ai/with-urls",
+    remotes.gives["/late"] = ("gate", gate, pictures.jpeg(300, 200, seed=72))
+    created = client.create([{"fileName": "0.jpg", "imageUrl": remotes.url("/late")}], kind="anti-ai/with-urls",
                             mode={"zeroCopy": True}, outputTargets=[
-                                {"fileKey": "k", "url": places.url("/out/expired"), "presignedUrlExpiresAt": later()}])
+                                {"fileKey": "k", "url": remotes.url("/out/expired"), "presignedUrlExpiresAt": later()}])
     end = time.monotonic() + 90
-    while places.count("/late") == 0:
+    while remotes.count("/late") == 0:
         assert time.monotonic() < end
         time.sleep(0.05)
     stack.sql(f"UPDATE files SET target_expires_at = UTC_TIMESTAMP(3) WHERE order_id = {created.data['orderId']}")
     gate.set()
     order = client.wait(created.data["orderId"])
     assert order["status"] == "failed" and order["errors"].startswith("0.jpg: OUTPUT_TARGET_REFUSED: ")
-    assert "expired" in order["errors"] and places.count("/out/expired") == 0
+    assert "expired" in order["errors"] and remotes.count("/out/expired") == 0
     nothing_is_left(stack, order["orderId"])
 
 
-def test_a_target_that_redirects_is_refused(client, places):
-    places.takes["/moved"] = (307, {"Location": "/out/moved"}, b"")
-    order = pushed(client, places, [("/moved", 600)])
+def test_a_target_that_redirects_is_refused(client, remotes):
+    remotes.takes["/moved"] = (307, {"Location": "/out/moved"}, b"")
+    order = pushed(client, remotes, [("/moved", 600)])
     assert order["status"] == "failed" and "OUTPUT_TARGET_REFUSED" in order["errors"]
-    assert places.count("/out/moved") == 0
+    assert remotes.count("/out/moved") == 0
 
 
 @pytest.mark.parametrize("first", [500, 503, "hang"])
-def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, places, first):
+def test_a_server_error_or_a_timeout_of_a_target_is_retried(client, stack, remotes, first):
     path = f"/flaky/{first}"
-    places.takes[path] = [first, 200]
+    remotes.takes[path] = [first, 200]
     with stack.configured("outgoing", "push_timeout_s", "8") if first == "hang" else contextlib.nullcontext():
-        order = pushed(client, places, [(path, 600)])
-    assert order["status"] == "complete" and places.count(path) == 2 and len(places.put[path]) == 1
+        order = pushed(client, remotes, [(path, 600)])
+    assert order["status"] == "complete" and remotes.count(path) == 2 and len(remotes.put[path]) == 1
     nothing_is_left(stack, order["orderId"])
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_of_a_target_delays_the_retry(client, places, status):
+def test_retry_after_of_a_target_delays_the_retry(client, remotes, status):
     path = f"/asks/{status}"
-    places.takes[path] = [(status, {"Retry-After": "4"}, b""), 200]
-    assert pushed(client, places, [(path, 600)])["status"] == "complete"
-    first, second = places.times(path)
+    remotes.takes[path] = [(status, {"Retry-After": "4"}, b""), 200]
+    assert pushed(client, remotes, [(path, 600)])["status"] == "complete"
+    first, second = remotes.times(path)
     assert second - first > 3.9
 
 
-def test_an_unreachable_target_fails_after_five_attempts(client, stack, places):
-    places.takes["/away"] = 503
-    order = pushed(client, places, [("/away", 600)])
-    assert order["status"] == "failed" and "503" in order["errors"] and places.count("/away") == 5
+def test_an_unreachable_target_fails_after_five_attempts(client, stack, remotes):
+    remotes.takes["/away"] = 503
+    order = pushed(client, remotes, [("/away", 600)])
+    assert order["status"] == "failed" and "503" in order["errors"] and remotes.count("/away") == 5
     nothing_is_left(stack, order["orderId"])
 
 
-def test_retries_end_with_the_targets_time(client, stack, places):
+def test_retries_end_with_the_targets_time(client, stack, remotes):
     """The target asks for a retry after its URL has expired: no retry is made."""
-    places.takes["/brief"] = (503, {"Retry-After": "600"}, b"")
-    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls",
+    remotes.takes["/brief"] = (503, {"Retry-After": "600"}, b"")
+    created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls",
                             mode={"zeroCopy": True}, outputTargets=[
-                                {"fileKey": "k", "url": places.url("/brief"), "presignedUrlExpiresAt": later()}])
+                                {"fileKey": "k", "url": remotes.url("/brief"), "presignedUrlExpiresAt": later()}])
     order, end = created.data["orderId"], time.monotonic() + 180
     while not stack.sql(f"SELECT 1 FROM jobs WHERE order_id = {order} AND kind = 'push' AND failure_count = 1"):
         assert time.monotonic() < end
@@ -162,29 +162,29 @@ def test_retries_end_with_the_targets_time(client, stack, places):
     stack.ctl("order", "retry", order)
     data = client.wait(order)
     assert data["status"] == "failed" and "expired" in data["errors"]
-    assert places.count("/brief") == 1
+    assert remotes.count("/brief") == 1
 
 
-def test_a_push_to_an_address_that_is_not_public_is_refused(client, places):
-    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/good.jpg")}], kind="anti-ai/with-urls",
+def test_a_push_to_an_address_that_is_not_public_is_refused(client, remotes):
+    created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls",
                             mode={"zeroCopy": True}, outputTargets=[
                                 {"fileKey": "k", "url": "http://10.0.0.1/x", "presignedUrlExpiresAt": later()}])
     order = client.wait(created.data["orderId"])
     assert order["status"] == "failed" and order["errors"].startswith("a.jpg: OUTPUT_TARGET_REFUSED: ")
 
 
-def test_pushed_results_count_as_usage(client, stack, places):
+def test_pushed_results_count_as_usage(client, stack, remotes):
     def count():
         rows = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
         return int(rows[0][0])
-    pushed(client, places, [("/out/u", 600)])
+    pushed(client, remotes, [("/out/u", 600)])
     before = count()
-    pushed(client, places, [("/out/u1", 600), ("/out/u2", 600), ("/refuses403", 600)])
+    pushed(client, remotes, [("/out/u1", 600), ("/out/u2", 600), ("/refuses403", 600)])
     assert count() == before + 2
 
 
-def test_a_bad_source_of_a_zero_copy_order_pushes_nothing(client, stack, places):
-    order = pushed(client, places, [("/out/never", 600)], source="/not-there")
+def test_a_bad_source_of_a_zero_copy_order_pushes_nothing(client, stack, remotes):
+    order = pushed(client, remotes, [("/out/never", 600)], source="/not-there")
     assert order["status"] == "failed" and "SOURCE_REFUSED" in order["errors"]
-    assert "/out/never" not in places.put
+    assert "/out/never" not in remotes.put
     nothing_is_left(stack, order["orderId"])

@@ -88,9 +88,9 @@ def creation(key, count):
     return make
 
 
-def reading(key, places):
+def reading(key, remotes):
     def make():
-        return f"GET {places()} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+        return f"GET {remotes()} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
     return make
 
 

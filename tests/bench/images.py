@@ -224,14 +224,14 @@ def resave_all(name, data, megapixels):
                       f"{megapixels * count / seconds:>8.1f}{cpu / count:>10.2f}", flush=True)
 
 
-def print_line(name, count, seconds, megapixels, stages, cpu, ready, places):
-    own = max(0.001, seconds * places - ready)
+def print_line(name, count, seconds, megapixels, stages, cpu, ready, remotes):
+    own = max(0.001, seconds * remotes - ready)
     other = max(0.0, cpu["image"] - sum(stages.values()))
     rest = sum(cpu[name] for name in ("mariadbd", "nginx", "api", "redis"))
     shares = [*(stages[stage] for stage in STAGES), other, max(0.0, own - cpu["image"])]
     print(f"{name:<26}{seconds:>8.1f}{count / seconds:>10.2f}{megapixels * count / seconds:>8.1f}{cpu['image'] / count:>10.4f}"
           + "".join(f"{100 * share / own:>10.1f}" for share in shares)
-          + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * places):>10.1f}", flush=True)
+          + f"{100 * cpu['supervisor'] / own:>10.1f}{100 * rest / own:>10.1f}{100 * ready / (seconds * remotes):>10.1f}", flush=True)
 
 
 def bench(stack, counts, is_full, only):
@@ -250,9 +250,9 @@ def bench(stack, counts, is_full, only):
         data = photos((width, height), count, sources)
 
         def run(kind, make):
-            seconds, stages, cpu, ready, places, ids = line.run(make)
+            seconds, stages, cpu, ready, remotes, ids = line.run(make)
             if is_wanted(f"{name} {kind}"):
-                print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready, places)
+                print_line(f"{name} {kind} × {count}", count, seconds, megapixels, stages, cpu, ready, remotes)
             return ids
         if is_wanted(f"{name} anti-AI, high"):
             run("anti-AI, high", lambda: batch_anti_ai(line.client, data, "high"))

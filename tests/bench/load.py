@@ -178,18 +178,18 @@ def soak_judge(rows, times, bad):
     # The first step fills caches: prepared statements, arenas.
     first, end = rows[min(1, len(rows) - 1)][0], rows[-1][0]
     grown = end["median"] / first["median"] - 1
-    said = []
+    violations = []
     if grown > 0.05:
-        said.append(f"a process of the pool grew by {100 * grown:.1f} %")
+        violations.append(f"a process of the pool grew by {100 * grown:.1f} %")
     if end["descriptors"]["pool"] > first["descriptors"]["pool"] + 2 or end["descriptors"]["worker"] > first["descriptors"]["worker"] + 2:
-        said.append(f"descriptors: {first['descriptors']} then {end['descriptors']}")
+        violations.append(f"descriptors: {first['descriptors']} then {end['descriptors']}")
     if end["statements"] > first["statements"] * 1.1 + 20:
-        said.append(f"statements: {first['statements']} then {end['statements']}")
+        violations.append(f"statements: {first['statements']} then {end['statements']}")
     if bad:
-        said.append(f"{len(bad)} answers of {sorted(set(bad))}")
+        violations.append(f"{len(bad)} answers of {sorted(set(bad))}")
     print(f"soak: {len(times)} requests, memory {100 * grown:+.1f} %, p99 of the last step {100 * (rows[-1][1] / rows[0][1] - 1):+.0f} % "
           "of the first")
-    return said
+    return violations
 
 
 # ---------------------------------------------------------------- drain
@@ -247,8 +247,8 @@ def drain(stack, count):
     middle = sorted(pace[len(pace) // 10: len(pace) - len(pace) // 10] or pace)
     print(f"drain: {ended} of {wanted} ended in {seconds:.0f} s, {ended / seconds:.1f} a second; a second's orders: median "
           f"{statistics.median(middle):.0f}, fewest {middle[0]}, most {middle[-1]}; longest pause {longest:.1f} s")
-    said = [] if ended == wanted else [f"{ended} of {wanted} orders ended"]
-    return said + ([f"a pause of {longest:.0f} s"] if longest > 20 else [])
+    violations = [] if ended == wanted else [f"{ended} of {wanted} orders ended"]
+    return violations + ([f"a pause of {longest:.0f} s"] if longest > 20 else [])
 
 
 # ---------------------------------------------------------------- list
@@ -271,8 +271,8 @@ def long_list(stack, count):
     got = len(answer.items)
     print(f"list: {got} orders, {len(answer.body) / 1e6:.1f} MB in {seconds:.1f} s; the largest process of the pool had "
           f"{largest[0]} KiB before, {max(largest)} KiB at most meanwhile")
-    said = [] if got == count else [f"{got} of {count} orders in the list"]
-    return said + ([f"the pool grew from {largest[0]} to {max(largest)} KiB"] if max(largest) > largest[0] + 1024 else [])
+    violations = [] if got == count else [f"{got} of {count} orders in the list"]
+    return violations + ([f"the pool grew from {largest[0]} to {max(largest)} KiB"] if max(largest) > largest[0] + 1024 else [])
 
 
 # ---------------------------------------------------------------- uploads
@@ -351,7 +351,7 @@ def times_of(stack, client, rounds=40):
 
 
 def redis_away(stack, _):
-    client, said = stack.account_new(), []
+    client, violations = stack.account_new(), []
     print(f"redis: milliseconds{'':<8}{'create':>8}{'worst':>8}{'query':>8}{'worst':>8}{'confirm to end':>16}{'worst':>8}")
 
     def line(name):
@@ -367,7 +367,7 @@ def redis_away(stack, _):
     os.kill(redis, signal.SIGCONT)
     time.sleep(3)
     line("  back")
-    return said
+    return violations
 
 
 PARTS = {"soak": soak, "drain": drain, "list": long_list, "uploads": uploads, "redis": redis_away}
@@ -383,16 +383,16 @@ def main():
     with tempfile.TemporaryDirectory(prefix="imgward-bench.") as var:
         environment = {**os.environ, "IMGWARD_VAR": var}
         subprocess.run([os.path.join(ROOT, "dev"), "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        said = []
+        violations = []
         try:
             stack = Stack(environment_read(os.path.join(var, "dev.env")))
             print(f"machine: {os.cpu_count()} cores, {len(os.sched_getaffinity(0))} of them for this run; load {os.getloadavg()[0]:.1f} before the start")
             for name in wanted:
-                said += [f"{name}: {sentence}" for sentence in PARTS[name](stack, given or sizes[name])]
+                violations += [f"{name}: {sentence}" for sentence in PARTS[name](stack, given or sizes[name])]
         finally:
             subprocess.run([os.path.join(ROOT, "dev"), "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
-    print("\n".join(said) if said else "load: nothing lost, leaked or refused")
-    return 1 if said else 0
+    print("\n".join(violations) if violations else "load: nothing lost, leaked or refused")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

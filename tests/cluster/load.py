@@ -18,14 +18,14 @@ class Load:
         self.is_over = threading.Event()
         self.workloads = []
         self.done = {"read": [], "create": [], "order": []}
-        self.pulse = Workload(site.client, site.places, site.shelf, 0, 600)
+        self.pulse = Workload(site.client, site.remotes, site.picture_set, 0, 600)
         self.threads = [threading.Thread(target=act) for act in (self.mix, self.read, self.create, self.order)]
         for thread in self.threads:
             thread.start()
 
     def mix(self):
         while not self.is_over.is_set():
-            workload = Workload(self.site.client, self.site.places, self.site.shelf, len(self.workloads) + 1)
+            workload = Workload(self.site.client, self.site.remotes, self.site.picture_set, len(self.workloads) + 1)
             self.workloads.append(workload)
             looker = workload.run()
             workload.is_over.set()
@@ -104,7 +104,7 @@ class Load:
         self.is_over.set()
         for thread in self.threads:
             thread.join()
-        whole = Workload(self.site.client, self.site.places, self.site.shelf, 0)
+        whole = Workload(self.site.client, self.site.remotes, self.site.picture_set, 0)
         for one in (*self.workloads, self.pulse):
             whole.orders += one.orders
             whole.violations += one.violations

@@ -26,9 +26,9 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "fault"), os.path.join(ROOT, "tests"
 from client import Client, Stack  # noqa: E402
 import invariants  # noqa: E402
 import rounds  # noqa: E402
-from places import Places  # noqa: E402
+from remotes import Remotes  # noqa: E402
 from receiver import Receiver  # noqa: E402
-from workload import Shelf  # noqa: E402
+from workload import PictureSet  # noqa: E402
 
 BUILD = os.environ.get("IMGWARD_BUILD") or os.path.join(ROOT, "build")
 GALERA = os.path.join(ROOT, "tests", "cluster", "galera-mini")
@@ -185,7 +185,7 @@ class Site:
         for folder in (self.log, self.store, self.shared):
             os.mkdir(folder, 0o700)
         self.logs, self.troubles = {}, 0
-        self.receiver, self.places = Receiver(), Places()
+        self.receiver, self.remotes = Receiver(), Remotes()
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(lambda start: start(), (self.database_start, self.redis_start)))
         self.secrets_make()
@@ -389,8 +389,8 @@ key_cache_s = 1""", text, flags=re.S)
         until(lambda: self.client.list(limit=1).status == 200, "the site serves", 60)
         hook = self.client.post("/api/v2/orders/webhooks", {"url": self.receiver.url("/hook")})
         self.secret = hook.data["secret"]
-        self.shelf = Shelf()
-        self.shelf.marked = rounds.Site.mark(self)
+        self.picture_set = PictureSet()
+        self.picture_set.marked = rounds.Site.mark(self)
 
     def crashes(self):
         return rounds.Site.crashes(self)
@@ -414,7 +414,7 @@ key_cache_s = 1""", text, flags=re.S)
 
     def close(self):
         self.receiver.close()
-        self.places.close()
+        self.remotes.close()
         for part in reversed(list(self.parts.values())):
             part.stop(15)
         self.database_stop()

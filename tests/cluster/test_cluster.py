@@ -145,7 +145,7 @@ def test_nodes_go_and_come_back_under_load_and_nothing_is_lost(site, capsys):
     metrics = site.client.get("/metrics").body.decode()
     assert "\nimgward_database_server 1\n" in metrics and "\nimgward_database_cluster_size 3\n" in metrics
     assert float(re.search(r"^imgward_database_changes_total (\d+)$", metrics, re.M)[1]) >= 2
-    said = whole.violations + rounds.verify(site, whole, 0)
-    assert said == []
+    violations = whole.violations + rounds.verify(site, whole, 0)
+    assert violations == []
     # A request finds the next database node and the new master of Redis within seconds, unless the machine is busy.
     assert max(gaps["read"] for _, gaps in rows) < 60, table(rows)

@@ -41,7 +41,7 @@ import pictures  # noqa: E402
 import points  # noqa: E402
 import rounds  # noqa: E402
 from client import ORDERS  # noqa: E402
-from places import Places  # noqa: E402
+from remotes import Remotes  # noqa: E402
 from receiver import Receiver  # noqa: E402
 
 CEPH = os.path.join(ROOT, "tests", "cluster", "ceph-mini")
@@ -254,8 +254,8 @@ def stack(ceph, faults, tmp_path_factory):
 
 
 @pytest.fixture
-def places():
-    made = Places()
+def remotes():
+    made = Remotes()
     yield made
     made.close()
 
@@ -462,9 +462,9 @@ def test_a_later_put_changes_nothing_and_is_cleared_away(stack, client, bucket, 
     assert f"in/{order}/1.0" in bucket.keys(order)
     config = tmp_path / "ahead.conf"
     config.write_text(changed(stack, test={"clock_offset_s": str(3 * 86400)}))
-    code, said = ctl(stack, "store", "reclaim", config=str(config))
-    assert code == 0, said
-    assert "store_clock_differs" in said and f"in/{order}/1.0" not in bucket.keys(order)
+    code, output = ctl(stack, "store", "reclaim", config=str(config))
+    assert code == 0, output
+    assert "store_clock_differs" in output and f"in/{order}/1.0" not in bucket.keys(order)
 
 
 def test_uploads_of_a_pending_order_stay(stack, client, bucket, tmp_path):
@@ -473,8 +473,8 @@ def test_uploads_of_a_pending_order_stay(stack, client, bucket, tmp_path):
     put(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80))
     config = tmp_path / "ahead.conf"
     config.write_text(changed(stack, test={"clock_offset_s": "7200"}))
-    code, said = ctl(stack, "store", "reclaim", config=str(config))
-    assert code == 0 and bucket.keys(created["orderId"]) == [f"in/{created['orderId']}/1.0"], said
+    code, output = ctl(stack, "store", "reclaim", config=str(config))
+    assert code == 0 and bucket.keys(created["orderId"]) == [f"in/{created['orderId']}/1.0"], output
     assert client.request("DELETE", f"{ORDERS}/{created['orderId']}").status == 200
     assert bucket.keys(created["orderId"]) == []
 
@@ -491,8 +491,8 @@ def test_a_walk_has_several_pages(stack, ceph, client, bucket, tmp_path):
     assert orphan in bucket.keys(ended)
     config = tmp_path / "ahead.conf"
     config.write_text(changed(stack, test={"clock_offset_s": "7200"}))
-    code, said = ctl(stack, "store", "reclaim", config=str(config))
-    assert code == 0 and "1 files that no row names" in said, said
+    code, output = ctl(stack, "store", "reclaim", config=str(config))
+    assert code == 0 and "1 files that no row names" in output, output
     assert orphan not in bucket.keys(ended) and [key.split("/")[0] for key in bucket.keys(ended)] == ["out", "thumb"]
     for order in orders:
         assert len(bucket.keys(order["orderId"])) == 70
@@ -633,16 +633,16 @@ def test_an_unfinished_multipart_upload_is_aborted(stack, ceph, bucket, tmp_path
     assert begun.status == 200 and bucket.uploads()
     config = tmp_path / "ahead.conf"
     config.write_text(changed(stack, test={"clock_offset_s": str(3 * 86400)}))
-    code, said = ctl(stack, "store", "reclaim", config=str(config))
-    assert code == 0 and "0 unfinished" not in said and bucket.uploads() == [], said
+    code, output = ctl(stack, "store", "reclaim", config=str(config))
+    assert code == 0 and "0 unfinished" not in output and bucket.uploads() == [], output
 
 
-def test_sources_targets_and_deletion(client, bucket, places):
-    places.gives["/a.jpg"] = pictures.jpeg(120, 90)
-    created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/a.jpg")}], kind="anti-ai/with-urls",
-                            mode={"zeroCopy": True}, outputTargets=[{"presignedUrl": places.url("/out.jpg")}])
+def test_sources_targets_and_deletion(client, bucket, remotes):
+    remotes.gives["/a.jpg"] = pictures.jpeg(120, 90)
+    created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/a.jpg")}], kind="anti-ai/with-urls",
+                            mode={"zeroCopy": True}, outputTargets=[{"presignedUrl": remotes.url("/out.jpg")}])
     if created.status != 201:
-        created = client.create([{"fileName": "a.jpg", "imageUrl": places.url("/a.jpg")}], kind="anti-ai/with-urls")
+        created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/a.jpg")}], kind="anti-ai/with-urls")
     assert created.status == 201, created
     order = client.wait(created.data["orderId"])
     assert order["status"] == "complete", order
@@ -701,7 +701,7 @@ def test_confirm_is_503_while_the_store_fails_and_can_be_repeated(client, faults
     answer = client.confirm(created["orderId"])
     assert answer.status == 503 and int(answer.headers["Retry-After"]) > 0, answer
     faults.disarm()
-    client_module.said(lambda: client.confirm(created["orderId"]), 200)
+    client_module.until_served(lambda: client.confirm(created["orderId"]), 200)
     assert client.wait(created["orderId"])["status"] == "complete"
 
 
@@ -711,7 +711,7 @@ def test_a_job_waits_while_the_store_fails(client, faults, stack):
     put(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80))
     before = faults.taken("object.result")
     faults.arm("object.result", "fail", width=4)
-    client_module.said(lambda: client.confirm(created["orderId"]), 200)
+    client_module.until_served(lambda: client.confirm(created["orderId"]), 200)
     assert client.wait(created["orderId"])["status"] == "complete" and faults.taken("object.result") == before + 4
     assert stack.sql(f"SELECT failure_count FROM jobs WHERE order_id = {created['orderId']}") in ([["0"]], [])
 
@@ -724,7 +724,7 @@ def test_processes_die_at_their_requests(client, faults):
     before = {name: faults.taken(name) for name in names}
     for name in names:
         faults.arm(name, "kill")
-    client_module.said(lambda: client.confirm(created["orderId"]), 200)
+    client_module.until_served(lambda: client.confirm(created["orderId"]), 200)
     assert client.wait(created["orderId"])["status"] == "complete"
     assert all(faults.taken(name) == before[name] + 1 for name in names)
 
@@ -789,7 +789,7 @@ def test_the_gateway_hangs(stack, ceph, client):
         assert ready.status == 503 and "store away" in ready.body.decode()
     finally:
         os.kill(gateway_pid(ceph), signal.SIGCONT)
-    client_module.said(lambda: client.confirm(created["orderId"]), 200)
+    client_module.until_served(lambda: client.confirm(created["orderId"]), 200)
     assert client.wait(created["orderId"])["status"] == "complete"
 
 
@@ -813,18 +813,18 @@ def test_the_store_is_copied_verified_and_copied_back(stack, client, bucket):
     former = stack.former_order["orderId"]
     order = whole(client, [("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     cleared(bucket, order)
-    code, said = ctl(stack, "store", "verify")
-    assert code == 1 and f"of order {former}: missing" in said, said
+    code, output = ctl(stack, "store", "verify")
+    assert code == 1 and f"of order {former}: missing" in output, output
     # From the local store to the bucket. Killed in the middle, it continues.
     begun = subprocess.Popen([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "store", "copy",
                               "--progress", "0", "s3"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert "continue with --after 0" in begun.stderr.readline()
     begun.kill()
     begun.communicate()
-    code, said = ctl(stack, "store", "copy", "s3")
-    assert code == 0, said
-    code, said = ctl(stack, "store", "verify")
-    assert code == 0, said
+    code, output = ctl(stack, "store", "copy", "s3")
+    assert code == 0, output
+    code, output = ctl(stack, "store", "verify")
+    assert code == 0, output
     assert [key.split("/")[0] for key in bucket.keys(former)] == ["out", "thumb"]
     # A URL that was signed for the local store redirects to the bucket.
     found = location(stack, stack.former_url)
@@ -832,10 +832,10 @@ def test_the_store_is_copied_verified_and_copied_back(stack, client, bucket):
     # A damaged object is found, and back in the local store it is not copied.
     [result] = [key for key in bucket.keys(order) if key.startswith("out/")]
     bucket.run("del", f"s3://{bucket.name}/{PREFIX}{result}")
-    code, said = ctl(stack, "store", "verify", "--json")
-    assert code == 1 and [(fault["storeKey"], fault["fault"]) for fault in json.loads(said)] == [(result, "missing")]
-    code, said = ctl(stack, "store", "copy", "local")
-    assert code == 0 and "1 missing" in said, said
+    code, output = ctl(stack, "store", "verify", "--json")
+    assert code == 1 and [(fault["storeKey"], fault["fault"]) for fault in json.loads(output)] == [(result, "missing")]
+    code, output = ctl(stack, "store", "copy", "local")
+    assert code == 0 and "1 missing" in output, output
     assert stack.stored(order) == ["thumb"] and ctl(stack, "store", "copy", "tape")[0] == 2
 
 
@@ -849,8 +849,8 @@ def test_doctor_and_secrets(stack, ceph, tmp_path):
                               ("s3_endpoint", "s3.example.com", "store.s3_endpoint"),
                               ("driver", "tape", "store.driver")):
         config.write_text(changed(stack, store={key: value}))
-        code, said = ctl(stack, "store", "verify", config=str(config))
-        assert code == 2 and words in said, said
+        code, output = ctl(stack, "store", "verify", config=str(config))
+        assert code == 2 and words in output, output
     for name in ("api.log", "worker.log", "access.log", "nginx.log"):
         text = log_text(stack, name)
         assert ceph["S3_SECRET_KEY"] not in text and "X-Amz-Signature" not in text and "AWS4-HMAC" not in text

@@ -114,9 +114,9 @@ def doctor(stack, tmp_path, **mail):
     ("url", "mail.example"), ("url", "http://mail.example"), ("url", "smtp:///mail"), ("url", "smtp://mail.example?x"),
     ("url", "smtp://user:the-password@mail.example")])
 def test_a_wrong_value_is_refused_when_the_configuration_is_read(stack, tmp_path, key, value):
-    said = doctor(stack, tmp_path, **{"url": "smtp://127.0.0.1:25", "from": "a@x.example", key: value})
-    assert f"mail.{key} is " in said and "must be" in said, said
-    assert "the-password" not in said
+    output = doctor(stack, tmp_path, **{"url": "smtp://127.0.0.1:25", "from": "a@x.example", key: value})
+    assert f"mail.{key} is " in output and "must be" in output, output
+    assert "the-password" not in output
 
 
 def test_doctor_tries_the_server(stack, tmp_path):
@@ -124,18 +124,18 @@ def test_doctor_tries_the_server(stack, tmp_path):
     sink = Sink()
     try:
         plain = {"url": sink.url, "from": "Imgward <a@x.example>", "tls": "no"}
-        said = doctor(stack, tmp_path, **plain)
-        assert " ok " in said and f"{sink.url} answers" in said, said
+        output = doctor(stack, tmp_path, **plain)
+        assert " ok " in output and f"{sink.url} answers" in output, output
         assert [line.split()[0] for line in sink.lines] == ["EHLO", "NOOP", "QUIT"], sink.lines
-        said = doctor(stack, tmp_path, **{**plain, "tls": "yes"})
-        assert "WRONG" in said and "STARTTLS not supported" in said, said
+        output = doctor(stack, tmp_path, **{**plain, "tls": "yes"})
+        assert "WRONG" in output and "STARTTLS not supported" in output, output
         password = tmp_path / "password"
         password.write_text("the-password\n")
         password.chmod(0o600)
         login = {**plain, "user": "me", "password_file": password}
         sink.odd = {"EHLO": b"250-sink\r\n250 AUTH PLAIN\r\n", "password": b"535 5.7.8 no\r\n"}
-        said = doctor(stack, tmp_path, **login)
-        assert "WRONG" in said and "535" in said and "the-password" not in said, said
+        output = doctor(stack, tmp_path, **login)
+        assert "WRONG" in output and "535" in output and "the-password" not in output, output
         del sink.odd["password"]
         assert "answers and accepts mail.user" in doctor(stack, tmp_path, **login)
         sink.odd = {"greeting": None}
@@ -146,5 +146,5 @@ def test_doctor_tries_the_server(stack, tmp_path):
         sink.server_close()
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    said = doctor(stack, tmp_path, url=f"smtp://127.0.0.1:{port}", **{"from": "a@x.example"})
-    assert "WRONG" in said and "see [mail] of the configuration" in said, said
+    output = doctor(stack, tmp_path, url=f"smtp://127.0.0.1:{port}", **{"from": "a@x.example"})
+    assert "WRONG" in output and "see [mail] of the configuration" in output, output

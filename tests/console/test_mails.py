@@ -92,8 +92,8 @@ def test_no_token_is_readable_in_the_database(stack, sink):
 
 def mail_check(stack, operator):
     """The line of doctor, and the status of the health page."""
-    said = stack.ctl("doctor", check=False)
-    [line] = [line for line in said.splitlines() if line.startswith("mail ")]
+    output = stack.ctl("doctor", check=False)
+    [line] = [line for line in output.splitlines() if line.startswith("mail ")]
     [check] = [check for check in operator.get("/admin/health").data["checks"] if check["name"] == "mail"]
     return line.split(None, 2)[1:], check
 

@@ -272,7 +272,7 @@ def upload_cut(setting, client, is_slow):
     if created is None or created.status != 201:
         return
     path = urllib.parse.urlsplit(created.data["files"][0]["uploadUrl"])
-    picture = setting.workload.shelf.pictures[0][3]
+    picture = setting.workload.picture_set.pictures[0][3]
     with contextlib.suppress(OSError), connected(setting) as wire:
         wire.sendall((f"PUT {path.path}?{path.query} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(picture)}\r\n\r\n").encode())
         part = picture[: len(picture) * setting.random.randint(1, 9) // 10]

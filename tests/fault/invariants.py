@@ -46,18 +46,18 @@ CREATE OR REPLACE TRIGGER watch_{name}_changed AFTER UPDATE ON {name} FOR EACH R
 def changes(stack, since):
     """Every change of state is a legal transition, and no order ends twice."""
     rows = stack.sql(f"SELECT kind, row_id, was, became FROM watch.changes WHERE id > {since} ORDER BY id")
-    said, ends = [], collections.Counter()
+    violations, ends = [], collections.Counter()
     for kind, row, was, became in rows:
         if (was, became) not in EDGES[kind]:
-            said.append(f"{kind} {row} went from {was or 'nothing'} to {became}")
+            violations.append(f"{kind} {row} went from {was or 'nothing'} to {became}")
         if kind == "order" and became in ENDED and became != "expired":
             ends[row] += 1
-    return said + [f"order {row} ended {count} times" for row, count in ends.items() if count > 1]
+    return violations + [f"order {row} ended {count} times" for row, count in ends.items() if count > 1]
 
 
 def created_once(stack, orders):
     """Every acknowledged creation exists, with one id per idempotency key."""
-    said = []
+    violations = []
     keys = ",".join(f"'{order.key}'" for order in orders) or "''"
     rows = stack.sql(f"SELECT idempotency_key, COUNT(*), MIN(id) FROM orders WHERE idempotency_key IN ({keys}) "
                      "GROUP BY idempotency_key")
@@ -65,15 +65,15 @@ def created_once(stack, orders):
     for order in orders:
         count, number = there.get(order.key, (0, None))
         if count > 1:
-            said.append(f"{order.kind}: {count} orders for one key")
+            violations.append(f"{order.kind}: {count} orders for one key")
         if order.ids and order.ids != {number}:
-            said.append(f"{order.kind}: told {sorted(order.ids)}, in the database is {number}")
-    return said
+            violations.append(f"{order.kind}: told {sorted(order.ids)}, in the database is {number}")
+    return violations
 
 
 def ended(stack, orders):
     """Every started order is finished, with an allowed status."""
-    said = []
+    violations = []
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = {row[0]: row[1:] for row in stack.sql(
         "SELECT id, status, file_count, completed_file_count, failed_file_count, result_count, zero_copy, "
@@ -87,27 +87,27 @@ def ended(stack, orders):
         where = f"{order.kind} {order.id}"
         if order.is_given_up:
             if status not in ("pending", "failed"):
-                said.append(f"{where}: {status}, and nobody confirmed it")
+                violations.append(f"{where}: {status}, and nobody confirmed it")
             continue
         if not order.is_started:
             continue
         if status != order.wanted:
             errors = stack.sql(f"SELECT error_code, error_sentence FROM files WHERE order_id = {order.id} "
                                "AND error_code IS NOT NULL")
-            said.append(f"{where}: {status} instead of {order.wanted} {errors}")
+            violations.append(f"{where}: {status} instead of {order.wanted} {errors}")
             continue
         if jobs[order.id]:
-            said.append(f"{where}: ended with {jobs[order.id]} jobs that go on")
+            violations.append(f"{where}: ended with {jobs[order.id]} jobs that go on")
         copies = sum(file.copies for file in order.files)
         if order.wanted == "complete" and (int(results), int(done), int(failed)) != (copies, int(files), 0):
-            said.append(f"{where}: {results} results of {copies}, {done} files done and {failed} failed of {files}")
+            violations.append(f"{where}: {results} results of {copies}, {done} files done and {failed} failed of {files}")
         if order.wanted == "complete" and zero_copy == "0" and thumbnail == "NULL":
-            said.append(f"{where}: no thumbnail")
+            violations.append(f"{where}: no thumbnail")
         if order.wanted == "complete" and zero_copy == "0" and (archive != "NULL") != (copies > 1):
-            said.append(f"{where}: archive {archive} for {copies} results")
+            violations.append(f"{where}: archive {archive} for {copies} results")
         if order.text is not None and text != order.text:
-            said.append(f"{where}: read {text!r} instead of {order.text!r}")
-    return said
+            violations.append(f"{where}: read {text!r} instead of {order.text!r}")
+    return violations
 
 
 def picture_is(data, size):
@@ -120,7 +120,7 @@ def picture_is(data, size):
 def downloads(client, stack, orders):
     """Every result can be downloaded completely, as a file and in the archive, as the database describes it. Every output
     target has its result."""
-    said = []
+    violations = []
     for order in orders:
         if not order.is_started or order.wanted != "complete" or order.files[0].target:
             continue
@@ -128,7 +128,7 @@ def downloads(client, stack, orders):
                          f"r.file_id WHERE r.order_id = {order.id} ORDER BY f.position, r.copy")
         answer = client.get(f"/api/v2/orders/{order.id}/download")
         if answer.status != 200:
-            said.append(f"{order.kind} {order.id}: download {answer}")
+            violations.append(f"{order.kind} {order.id}: download {answer}")
             continue
         sizes = {file.name: file.size for file in order.files}
         got = {}
@@ -138,12 +138,12 @@ def downloads(client, stack, orders):
         for name, digest, size, source in rows:
             body = got.get(name, b"")
             if hashlib.sha256(body).hexdigest().upper() != digest or len(body) != int(size):
-                said.append(f"{order.kind} {order.id}: {name} is not what its row says")
+                violations.append(f"{order.kind} {order.id}: {name} is not what its row says")
             elif not picture_is(body, sizes[source]):
-                said.append(f"{order.kind} {order.id}: {name} is no picture of {sizes[source]}")
+                violations.append(f"{order.kind} {order.id}: {name} is no picture of {sizes[source]}")
         if len(rows) > 1:
-            said += archive_check(client, order, answer.data["downloadUrl"], got)
-    return said
+            violations += archive_check(client, order, answer.data["downloadUrl"], got)
+    return violations
 
 
 def archive_check(client, order, url, got):
@@ -159,18 +159,18 @@ def archive_check(client, order, url, got):
     return [] if inside == got else [f"{order.kind} {order.id}: the archive holds {sorted(inside)}, not the results"]
 
 
-def pushed(places, orders):
-    said = []
+def pushed(remotes, orders):
+    violations = []
     for order in orders:
         for file in order.files:
             if not file.target or not order.is_started:
                 continue
-            bodies = {body for _, body in places.put.get(file.target, [])}
+            bodies = {body for _, body in remotes.put.get(file.target, [])}
             if len(bodies) != 1:
-                said.append(f"{order.kind} {order.id}: {len(bodies)} different bodies at the target of {file.name}")
+                violations.append(f"{order.kind} {order.id}: {len(bodies)} different bodies at the target of {file.name}")
             elif not picture_is(bodies.pop(), file.size):
-                said.append(f"{order.kind} {order.id}: what the target of {file.name} has is no picture of {file.size}")
-    return said
+                violations.append(f"{order.kind} {order.id}: what the target of {file.name} has is no picture of {file.size}")
+    return violations
 
 
 def store_keys(stack):
@@ -199,7 +199,7 @@ def store(stack, is_last=False):
     """Every file that a row names exists with the row's digest. No other files exist, except inputs of orders that
     have not started; those are deleted with their orders.
     """
-    said = []
+    violations = []
     found, _ = store_keys(stack)
     named = named_keys(stack)
     live = {row[0] for row in stack.sql("SELECT id FROM orders WHERE status IN ('pending', 'inProgress')")}
@@ -207,16 +207,16 @@ def store(stack, is_last=False):
     for key, digest in named.items():
         if key not in found:
             if key.split("/")[1] not in gone:
-                said.append(f"{key} is named by a row and not in the store")
+                violations.append(f"{key} is named by a row and not in the store")
             continue
         if digest:
             with open(found[key], "rb") as file:
                 if hashlib.sha256(file.read()).hexdigest().upper() != digest:
-                    said.append(f"{key}: its bytes are not those of its row")
+                    violations.append(f"{key}: its bytes are not those of its row")
     for key in found:
         if key not in named and (is_last or key.split("/")[1] not in live):
-            said.append(f"{key} is in the store and nobody's")
-    return said
+            violations.append(f"{key} is in the store and nobody's")
+    return violations
 
 
 def uncleared(stack):
@@ -229,7 +229,7 @@ def uncleared(stack):
 def deliveries(stack, receiver, secret, orders):
     """Each finished order has one event with one delivery, received with a valid signature. The receiver got no
     others."""
-    said = []
+    violations = []
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = stack.sql("SELECT e.order_id, e.id, e.type, COALESCE(d.status, '') FROM webhook_events e LEFT JOIN "
                      f"webhook_deliveries d ON d.event_id = e.id WHERE e.order_id IN ({ids})")
@@ -243,17 +243,17 @@ def deliveries(stack, receiver, secret, orders):
     for order in orders:
         is_over = states.get(order.id) in ENDED
         if order.id and len(events[order.id]) != is_over:
-            said.append(f"{order.kind} {order.id}: {states.get(order.id)} with {len(events[order.id])} events")
+            violations.append(f"{order.kind} {order.id}: {states.get(order.id)} with {len(events[order.id])} events")
         for event, name, status in events.get(order.id, []):
             if status != "DELIVERED":
-                said.append(f"{order.kind} {order.id}: its event is {status or 'nobody`s'}")
+                violations.append(f"{order.kind} {order.id}: its event is {status or 'nobody`s'}")
             if not taken[event]:
-                said.append(f"{order.kind} {order.id}: the receiver never got {name}")
+                violations.append(f"{order.kind} {order.id}: the receiver never got {name}")
             for delivery in taken[event]:
                 body = json.loads(delivery.body)
                 if not delivery.is_signed_with(secret) or body["data"]["orderId"] != order.id or body["eventType"] != name:
-                    said.append(f"{order.kind} {order.id}: {name} came unsigned or with another's body")
-    return said
+                    violations.append(f"{order.kind} {order.id}: {name} came unsigned or with another's body")
+    return violations
 
 
 def deliveries_known(stack, receiver):
@@ -267,14 +267,14 @@ def statistics(client, stack, account):
     [[made]] = stack.sql("SELECT COALESCE(SUM(IF(type = 'watermarkExtract', status IN ('detected', 'undetected'), "
                          f"result_count)), 0) FROM orders WHERE account_id = {account}")
     [[used]] = stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {account}")
-    said = [] if made == used else [f"usage says {used}, made were {made}"]
+    violations = [] if made == used else [f"usage says {used}, made were {made}"]
     [[rows, counted]] = stack.sql(
         "SELECT (SELECT COUNT(*) FROM results r JOIN orders o ON o.id = r.order_id WHERE o.account_id = "
         f"{account}), (SELECT COALESCE(SUM(result_count), 0) FROM orders WHERE account_id = {account} AND NOT zero_copy)")
     if rows != counted:
-        said.append(f"{rows} results in their table, {counted} counted by their orders")
+        violations.append(f"{rows} results in their table, {counted} counted by their orders")
     answer = client.get("/api/v2/orders/stats/recent")
     told = sum(day["usageCount"] for day in answer.data["dailyStats"]) if answer.status == 200 else answer
     if str(told) != used:
-        said.append(f"the statistics tell {told}, usage says {used}")
-    return said
+        violations.append(f"the statistics tell {told}, usage says {used}")
+    return violations

@@ -132,23 +132,23 @@ def fault_points():
     return {name: can == "FAILS" for name, can in re.findall(r'FAULT\([A-Z_]+, "([a-z_.]+)", (DIES|FAILS), "[^"]*"\)', text)}
 
 
-def table(places=None):
+def table(remotes=None):
     """The places of a list in its order, PLACES when omitted."""
-    places = PLACES if places is None else places
+    remotes = PLACES if remotes is None else remotes
     known = fault_points()
-    for name, _, point, _, can, _ in places:
+    for name, _, point, _, can, _ in remotes:
         assert point in known and (can == "DIES" or known[point]), f"{name}: the header has no point {point} that {can}"
-    assert all(len(place[3]) < 96 for place in places)
+    assert all(len(place[3]) < 96 for place in remotes)
     return [Point(number, name, program, point, key, can == "FAILS", sentence)
-            for number, (name, program, point, key, can, sentence) in enumerate(places)]
+            for number, (name, program, point, key, can, sentence) in enumerate(remotes)]
 
 
 class Faults:
     """The file of a stack; its programs see changes immediately."""
 
-    def __init__(self, path, places=None):
+    def __init__(self, path, remotes=None):
         self.path = path
-        self.points = {point.name: point for point in table(places)}
+        self.points = {point.name: point for point in table(remotes)}
         numbers = {name: number for number, name in enumerate(fault_points())}
         with open(path, "wb") as file:
             for point in self.points.values():

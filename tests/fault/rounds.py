@@ -31,9 +31,9 @@ import invariants  # noqa: E402
 import points  # noqa: E402
 from client import Stack, environment_read  # noqa: E402
 from marks import embedded, results  # noqa: E402
-from places import Places  # noqa: E402
+from remotes import Remotes  # noqa: E402
 from receiver import Receiver  # noqa: E402
-from workload import Shelf, Workload  # noqa: E402
+from workload import PictureSet, Workload  # noqa: E402
 
 DAY_S = 86400
 # Short times make rounds short: leases expire soon, and retries follow immediately.
@@ -74,12 +74,12 @@ class Site:
         self.mount("database", os.path.join(self.var, "data"), "420m", ["worker", "api", "mariadbd"])
         self.configure()
         self.stack.sql(invariants.WATCH_SQL)
-        self.receiver, self.places = Receiver(), Places()
+        self.receiver, self.remotes = Receiver(), Remotes()
         self.client = self.stack.account_new()
         hook = self.client.post("/api/v2/orders/webhooks", {"url": self.receiver.url("/hook")})
         self.secret = hook.data["secret"]
-        self.shelf = Shelf()
-        self.shelf.marked = self.mark()
+        self.picture_set = PictureSet()
+        self.picture_set.marked = self.mark()
         self.logs = {name: 0 for name in ("api", "worker")}
         self.troubles = 0  # log lines of level warn and error
         self.crashes()
@@ -124,13 +124,13 @@ class Site:
 
     def mark(self):
         """A watermarked picture; extractions of this account must find the mark."""
-        form, _, _, data = self.shelf.pictures[0]
+        form, _, _, data = self.picture_set.pictures[0]
         order = embedded(self.client, [(f"marked.{form}", data, ["found in every round"])])
         return "found in every round", results(self.client, order["orderId"])[0][1]
 
     def crashes(self):
         """Reports of crashes, and of log lines that must not occur, since the last call."""
-        said = []
+        violations = []
         for name in self.logs:
             with open(os.path.join(self.var, "log", name + ".log"), encoding="utf-8", errors="replace") as file:
                 file.seek(self.logs[name])
@@ -142,16 +142,16 @@ class Site:
                     entry = json.loads(line)
                 except ValueError:
                     if "keep.sh: line" not in line:  # the shell's message that its child was killed
-                        said.append(f"{name} wrote {line[:300]}")
+                        violations.append(f"{name} wrote {line[:300]}")
                     continue
                 is_crash = entry.get("event") in ("child_died", "image_process_died") and entry.get("signal") in CRASHES
                 if is_crash or entry.get("code") == "SERVER_INTERNAL_ERROR" or entry.get("code") in (128 + number for number in CRASHES):
-                    said.append(f"{name} wrote {line[:500]}")
-        return said
+                    violations.append(f"{name} wrote {line[:500]}")
+        return violations
 
     def close(self):
         self.receiver.close()
-        self.places.close()
+        self.remotes.close()
         self.dev("down")
         for folder in self.mounts.values():
             subprocess.run(["umount", folder], check=False)
@@ -179,54 +179,54 @@ def settle(site, orders, seconds=240):
         except subprocess.CalledProcessError:
             pass
         time.sleep(0.15)
-    said = [f"after {seconds} s: order {row[0]} is {row[1]}" for row in site.stack.sql(
+    violations = [f"after {seconds} s: order {row[0]} is {row[1]}" for row in site.stack.sql(
         f"SELECT id, status FROM orders WHERE id IN ({ids}) AND status IN ('pending', 'inProgress')")]
-    said += [f"after {seconds} s: job {row}" for row in site.stack.sql(
+    violations += [f"after {seconds} s: job {row}" for row in site.stack.sql(
         f"SELECT id, kind, status, attempt, failure_count, reason, available_at, UTC_TIMESTAMP(3) FROM jobs WHERE order_id IN ({ids}) AND status IN ('queued', 'leased')")]
-    said += [f"after {seconds} s: delivery {row}" for row in site.stack.sql(
+    violations += [f"after {seconds} s: delivery {row}" for row in site.stack.sql(
         "SELECT id, status, attempt, reason FROM webhook_deliveries WHERE status IN ('PENDING', 'SENDING')")]
-    return said + invariants.uncleared(site.stack)
+    return violations + invariants.uncleared(site.stack)
 
 
 def until_agreed(check, seconds=60):
     """Repeats a check until it reports nothing or the time is over."""
     end = time.monotonic() + seconds
     while True:
-        said = check()
-        if not said or time.monotonic() > end:
-            return said
+        violations = check()
+        if not violations or time.monotonic() > end:
+            return violations
         time.sleep(0.2)
 
 
 def age(site):
     """Advances time by a day, so that unconfirmed orders fail, then by a week, so that files of the others are
     deleted."""
-    said = []
+    violations = []
     with site.stack.configured("test", "clock_offset_s", str(DAY_S + 3600)):
-        said += until_agreed(lambda: [f"{row[0]} is still pending" for row in site.stack.sql(
+        violations += until_agreed(lambda: [f"{row[0]} is still pending" for row in site.stack.sql(
             "SELECT id FROM orders WHERE status = 'pending'")], 180)
     with site.stack.configured("test", "clock_offset_s", str(7 * DAY_S + 3660)):
-        said += until_agreed(lambda: [f"{row[0]} has not expired" for row in site.stack.sql(
+        violations += until_agreed(lambda: [f"{row[0]} has not expired" for row in site.stack.sql(
             "SELECT id FROM orders WHERE status = 'complete'")], 240)
-    said += settle(site, [])
-    said += until_agreed(lambda: invariants.store(site.stack, is_last=True))
-    return said
+    violations += settle(site, [])
+    violations += until_agreed(lambda: invariants.store(site.stack, is_last=True))
+    return violations
 
 
 def verify(site, workload, since):
     """Checks every invariant; the database must be running."""
     stack, orders, client = site.stack, workload.orders, site.client
-    said = settle(site, orders)
-    said += invariants.changes(stack, since)
-    said += invariants.created_once(stack, orders)
-    said += invariants.ended(stack, orders)
-    said += until_agreed(lambda: invariants.downloads(client, stack, orders))
-    said += invariants.pushed(site.places, orders)
-    said += until_agreed(lambda: invariants.store(stack))
-    said += invariants.deliveries(stack, site.receiver, site.secret, orders)
-    said += invariants.deliveries_known(stack, site.receiver)
-    said += until_agreed(lambda: invariants.statistics(client, stack, client.account))
-    return said + site.crashes()
+    violations = settle(site, orders)
+    violations += invariants.changes(stack, since)
+    violations += invariants.created_once(stack, orders)
+    violations += invariants.ended(stack, orders)
+    violations += until_agreed(lambda: invariants.downloads(client, stack, orders))
+    violations += invariants.pushed(site.remotes, orders)
+    violations += until_agreed(lambda: invariants.store(stack))
+    violations += invariants.deliveries(stack, site.receiver, site.secret, orders)
+    violations += invariants.deliveries_known(stack, site.receiver)
+    violations += until_agreed(lambda: invariants.statistics(client, stack, client.account))
+    return violations + site.crashes()
 
 
 def calm(site, seconds=240):
@@ -245,7 +245,7 @@ def calm(site, seconds=240):
 def round_run(site, number, seed, breakage, second=None):
     begun = time.monotonic()
     random_ = random.Random(seed)
-    workload = Workload(site.client, site.places, site.shelf, seed)
+    workload = Workload(site.client, site.remotes, site.picture_set, seed)
     setting = breakages.Setting(site.stack, site.faults, workload, random_, site.mounts)
     [[since]] = site.stack.sql("SELECT COALESCE(MAX(id), 0) FROM watch.changes")
     taken, troubles = site.faults.taken(breakage.point.name) if breakage.point else 0, site.troubles
@@ -267,19 +267,19 @@ def round_run(site, number, seed, breakage, second=None):
     site.faults.disarm()
     workload.is_over.set()
     looker.join()
-    said = workload.violations + setting.violations + calm(site)
+    violations = workload.violations + setting.violations + calm(site)
     if breakage.point and breakage.point.name.startswith("age."):
-        said += invariants.changes(site.stack, since) + site.crashes()
+        violations += invariants.changes(site.stack, since) + site.crashes()
     else:
-        said += verify(site, workload, since)
+        violations += verify(site, workload, since)
     hit = "" if breakage.point is None else f", taken {site.faults.taken(breakage.point.name) - taken}"
     both = f" and {second.name}" if second else ""
     print(f"round {number:3d} seed {seed} {breakage.name}{hit}{both}: {len(workload.orders)} orders, {workload.requests} requests, "
-          f"{workload.transient} tried again, {site.troubles - troubles} troubles logged, {time.monotonic() - begun:.1f} s: {'ok' if not said else 'BROKEN'}", flush=True)
-    for sentence in said[:12]:
+          f"{workload.transient} tried again, {site.troubles - troubles} troubles logged, {time.monotonic() - begun:.1f} s: {'ok' if not violations else 'BROKEN'}", flush=True)
+    for sentence in violations[:12]:
         print(f"    {sentence}", flush=True)
-    site.receiver.deliveries.clear() if not said else None
-    return said
+    site.receiver.deliveries.clear() if not violations else None
+    return violations
 
 
 # ---------------------------------------------------------------- all rounds
@@ -363,13 +363,13 @@ def main():
                 broken.append(count)
             # The store is small: expiring old orders makes room.
             if count % 40 == 0:
-                said = age(site) + site.crashes()
-                print("a week later: " + ("ok" if not said else "BROKEN\n    " + "\n    ".join(said[:20])), flush=True)
-                broken += [count] * bool(said)
-        said = age(site) + site.crashes()
-        print("after the last round, a week later: " + ("ok" if not said else "BROKEN\n    " + "\n    ".join(said[:20])))
+                violations = age(site) + site.crashes()
+                print("a week later: " + ("ok" if not violations else "BROKEN\n    " + "\n    ".join(violations[:20])), flush=True)
+                broken += [count] * bool(violations)
+        violations = age(site) + site.crashes()
+        print("after the last round, a week later: " + ("ok" if not violations else "BROKEN\n    " + "\n    ".join(violations[:20])))
         unpassed = summary(site, count, broken, kinds, time.monotonic() - begun)
-        return 1 if broken or said or (options.every_point and unpassed) else 0
+        return 1 if broken or violations or (options.every_point and unpassed) else 0
     finally:
         site.close()
 

@@ -7,27 +7,27 @@ import time
 import pytest
 
 import pictures
-from places import Places
+from remotes import Remotes
 from test_worker_dies import kill
 
 
 @pytest.fixture
-def places():
-    made = Places()
+def remotes():
+    made = Remotes()
     yield made
     made.close()
 
 
-def test_sources_are_fetched_whole_though_the_worker_is_killed_in_mid_transfer(client, stack, places):
+def test_sources_are_fetched_whole_though_the_worker_is_killed_in_mid_transfer(client, stack, remotes):
     count, gate = 12, threading.Event()
     for number in range(count):
-        places.gives[f"/{number}"] = ("gate", gate, pictures.jpeg(240, 200, seed=number))
-    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url(f"/{number}")} for number in range(count)],
+        remotes.gives[f"/{number}"] = ("gate", gate, pictures.jpeg(240, 200, seed=number))
+    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": remotes.url(f"/{number}")} for number in range(count)],
                           kind="anti-ai/with-urls").data["orderId"]
     for _ in range(2):
-        before, end = len(places.asked), time.monotonic() + 120
-        while len(places.asked) < before + 4:
-            assert time.monotonic() < end, f"{len(places.asked) - before} of 4 transfers open"
+        before, end = len(remotes.asked), time.monotonic() + 120
+        while len(remotes.asked) < before + 4:
+            assert time.monotonic() < end, f"{len(remotes.asked) - before} of 4 transfers open"
             time.sleep(0.02)
         kill(stack, "worker")
     gate.set()
@@ -41,18 +41,18 @@ def test_sources_are_fetched_whole_though_the_worker_is_killed_in_mid_transfer(c
     assert [name for name in os.listdir(os.path.join(stack.store, "tmp"))] == []
 
 
-def test_results_reach_their_targets_though_the_worker_is_killed_while_pushing(client, stack, places):
+def test_results_reach_their_targets_though_the_worker_is_killed_while_pushing(client, stack, remotes):
     count = 6
     until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    places.gives["/good"] = pictures.jpeg(240, 200, seed=3)
+    remotes.gives["/good"] = pictures.jpeg(240, 200, seed=3)
     for number in range(count):
-        places.takes[f"/out/{number}"] = [("slow", b"ok"), 200]
-    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": places.url("/good")} for number in range(count)],
+        remotes.takes[f"/out/{number}"] = [("slow", b"ok"), 200]
+    order = client.create([{"fileName": f"{number}.jpg", "imageUrl": remotes.url("/good")} for number in range(count)],
                           kind="anti-ai/with-urls", mode={"zeroCopy": True}, outputTargets=[
-                              {"fileKey": "k", "url": places.url(f"/out/{number}"), "presignedUrlExpiresAt": until}
+                              {"fileKey": "k", "url": remotes.url(f"/out/{number}"), "presignedUrlExpiresAt": until}
                               for number in range(count)]).data["orderId"]
     end = time.monotonic() + 120
-    while not any(places.count(f"/out/{number}") for number in range(count)):
+    while not any(remotes.count(f"/out/{number}") for number in range(count)):
         assert time.monotonic() < end
         time.sleep(0.02)
     time.sleep(0.3)
@@ -60,7 +60,7 @@ def test_results_reach_their_targets_though_the_worker_is_killed_while_pushing(c
     data = client.wait(order, 400)
     assert data["status"] == "complete" and data["completedFileCount"] == count, data
     for number in range(count):
-        bodies = {body for _, body in places.put[f"/out/{number}"]}
+        bodies = {body for _, body in remotes.put[f"/out/{number}"]}
         assert len(bodies) == 1 and pictures.decode(bodies.pop()).size == (240, 200)
     stack.emptied(order)
     assert stack.stored(order) == []

@@ -18,7 +18,7 @@ class Violation(Exception):
     pass
 
 
-class Shelf:
+class PictureSet:
     """Pictures made once and used by every round: name, bytes, size."""
 
     def __init__(self):
@@ -56,10 +56,10 @@ class Order:
 
 
 class Workload:
-    def __init__(self, client, places, shelf, seed, seconds=300):
+    def __init__(self, client, remotes, picture_set, seed, seconds=300):
         self.client = client
-        self.places = places
-        self.shelf = shelf
+        self.remotes = remotes
+        self.picture_set = picture_set
         self.random = random.Random(seed)
         self.seed = seed
         self.end = time.monotonic() + seconds
@@ -148,7 +148,7 @@ class Workload:
 
     def protect(self, random_, kind="protect", count=2, confirm=True, twin=True):
         order = Order(kind)
-        chosen = [self.shelf.draw(random_) for _ in range(count)]
+        chosen = [self.picture_set.draw(random_) for _ in range(count)]
         names = [f"{number}.{form}" for number, (form, _, _) in enumerate(chosen)]
         created = self.create(order, "anti-ai", {"files": [{"fileName": name} for name in names]}, twin=twin)
         order.files = [Expected(name, size) for name, (_, size, _) in zip(names, chosen)]
@@ -162,7 +162,7 @@ class Workload:
     def replace(self, random_):
         """A second upload of a file replaces the first."""
         order = Order("replace")
-        first, second = self.shelf.pictures[0], self.shelf.pictures[3]
+        first, second = self.picture_set.pictures[0], self.picture_set.pictures[3]
         created = self.create(order, "anti-ai", {"files": [{"fileName": "a.jpg"}]})
         order.files = [Expected("a.jpg", second[1:3])]
         self.upload(order, created["files"][0]["uploadUrl"], first[3])
@@ -174,7 +174,7 @@ class Workload:
 
     def embed(self, random_):
         order = Order("embed")
-        form, size, data = self.shelf.draw(random_)
+        form, size, data = self.picture_set.draw(random_)
         texts = [f"copy {number} of round {self.seed}" for number in range(2)]
         created = self.create(order, "wtr-embed", {"files": [
             {"fileName": f"a.{form}", "watermarks": [{"text": text} for text in texts]}]}, twin=True)
@@ -184,7 +184,7 @@ class Workload:
 
     def extract(self, random_):
         order = Order("extract")
-        order.text, data = self.shelf.marked
+        order.text, data = self.picture_set.marked
         order.wanted = "detected"
         created = self.create(order, "wtr-extract", {"file": {"fileName": "suspect.jpg"}})
         order.files = [Expected("suspect.jpg", None, copies=0)]
@@ -194,16 +194,16 @@ class Workload:
     def sources(self, random_, count):
         names = []
         for _ in range(count):
-            form, size, data = self.shelf.draw(random_)
+            form, size, data = self.picture_set.draw(random_)
             path = f"/source/{uuid.uuid4().hex}.{form}"
-            self.places.gives[path] = data
+            self.remotes.gives[path] = data
             names.append((f"{len(names)}.{form}", size, path))
         return names
 
     def by_url(self, random_):
         order = Order("by URL")
         names = self.sources(random_, 2)
-        self.create(order, "anti-ai/with-urls", {"files": [{"fileName": name, "imageUrl": self.places.url(path)}
+        self.create(order, "anti-ai/with-urls", {"files": [{"fileName": name, "imageUrl": self.remotes.url(path)}
                                                            for name, _, path in names]}, twin=True)
         order.files = [Expected(name, size) for name, size, _ in names]
         order.is_started = True
@@ -211,14 +211,14 @@ class Workload:
     def targets(self, count):
         paths = [f"/target/{uuid.uuid4().hex}" for _ in range(count)]
         until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=30)
-        return paths, [{"fileKey": "k", "url": self.places.url(path), "presignedUrlExpiresAt": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return paths, [{"fileKey": "k", "url": self.remotes.url(path), "presignedUrlExpiresAt": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
                        for path in paths]
 
     def zero_copy(self, random_):
         order = Order("zero copy")
         names = self.sources(random_, 2)
         paths, targets = self.targets(2)
-        self.create(order, "anti-ai/with-urls", {"files": [{"fileName": name, "imageUrl": self.places.url(path)}
+        self.create(order, "anti-ai/with-urls", {"files": [{"fileName": name, "imageUrl": self.remotes.url(path)}
                                                            for name, _, path in names],
                                                  "mode": {"zeroCopy": True}, "outputTargets": targets})
         order.files = [Expected(name, size, target=path) for (name, size, _), path in zip(names, paths)]
@@ -226,7 +226,7 @@ class Workload:
 
     def zero_copy_upload(self, random_):
         order = Order("zero copy by upload")
-        form, size, data = self.shelf.draw(random_)
+        form, size, data = self.picture_set.draw(random_)
         paths, targets = self.targets(1)
         created = self.create(order, "anti-ai", {"files": [{"fileName": f"a.{form}"}], "mode": {"zeroCopy": True},
                                                  "outputTargets": targets})
@@ -239,7 +239,7 @@ class Workload:
         order.wanted = "failed"
         created = self.create(order, "anti-ai", {"files": [{"fileName": "broken.jpg"}]})
         order.files = [Expected("broken.jpg", None, copies=0)]
-        self.upload(order, created["files"][0]["uploadUrl"], self.shelf.pictures[0][3][:3000])
+        self.upload(order, created["files"][0]["uploadUrl"], self.picture_set.pictures[0][3][:3000])
         self.confirm(order)
 
     def looker(self, random_):

@@ -193,9 +193,9 @@ def prefix(plan):
     machine = must("an empty machine for the tarball", plan.machine_new, "tarball")
     plan.tree_put(machine)
     for name in ("tarball-build", "tarball-setup", "certificate-own", "name", "start", "first-order", "console"):
-        said = must(f"doc/install.md, without the package: {name}", plan.block, machine, name, SHARE="/usr/local/share")
+        output = must(f"doc/install.md, without the package: {name}", plan.block, machine, name, SHARE="/usr/local/share")
         if name in ("start", "first-order"):
-            plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-4:]))
+            plan.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in output.splitlines()[-4:]))
     check("its units: systemd-analyze verify says nothing", verify_all, machine)
     check("its orders of all three types", prefix_orders, machine)
     check("doc/install.md, without the package: tarball-uninstall", plan.block, machine, "tarball-uninstall")
@@ -213,13 +213,13 @@ def prefix_orders(machine):
 
 
 def verify_all(machine):
-    said = machine.run("systemd-analyze", "verify", *(unit + ".service" for unit in UNITS))
-    assert not said.strip(), said
+    output = machine.run("systemd-analyze", "verify", *(unit + ".service" for unit in UNITS))
+    assert not output.strip(), output
 
 
 def uninstalled(machine):
-    said = machine.shell("find /usr/local /etc/nginx -name '*imgward*' | sed -n 1,10p; systemctl list-unit-files --no-legend 'imgward*' || true")
-    assert not said.strip(), said
+    output = machine.shell("find /usr/local /etc/nginx -name '*imgward*' | sed -n 1,10p; systemctl list-unit-files --no-legend 'imgward*' || true")
+    assert not output.strip(), output
 
 
 def small(plan):
@@ -259,6 +259,6 @@ def demo(plan):
     check = plan.report.check
     machine = plan.report.must("an empty machine for the demo", plan.machine_new, "demo")
     folder = plan.tree_put(machine)
-    said = check("./dev demo", machine.shell, f"cd {folder} && ./dev demo", seconds=1800)
-    plan.report.tell("\n".join((said or "").splitlines()[-8:]))
+    output = check("./dev demo", machine.shell, f"cd {folder} && ./dev demo", seconds=1800)
+    plan.report.tell("\n".join((output or "").splitlines()[-8:]))
     plan.retire(machine)

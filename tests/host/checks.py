@@ -135,10 +135,10 @@ class Plan:
         self.report.must("an empty machine boots", self.main.run, "systemctl", "is-system-running")
         self.tree_put(self.main)
         for name in INSTALL:
-            said = self.report.must(f"doc/install.md: {name}", self.block, self.main, name)
-            if name in ("start", "first-order", "console") and said:
-                self.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in said.splitlines()[-24:]))
-                found = re.search(r"password, shown only once: (\S+)", said)
+            output = self.report.must(f"doc/install.md: {name}", self.block, self.main, name)
+            if name in ("start", "first-order", "console") and output:
+                self.report.tell("\n".join(re.sub(r"iw_live_\w+", "iw_live_...", line) for line in output.splitlines()[-24:]))
+                found = re.search(r"password, shown only once: (\S+)", output)
                 self.password = found[1] if found else getattr(self, "password", None)
         self.deb = self.main.shell("ls /srv/now/imgward_*.deb").strip()
         self.site = Site(self.main)
@@ -160,12 +160,12 @@ class Plan:
         check("doc/install.md: certificate-certbot, and a renewal", breakdown.certbot, self)
 
     def todo_is_said(self):
-        said = self.main.run("imgwardctl", "init")
-        assert "nothing is left to do" in said, said
+        output = self.main.run("imgwardctl", "init")
+        assert "nothing is left to do" in output, output
         self.main.run("systemctl", "stop", "imgward-worker")
         try:
-            said = self.main.run("imgwardctl", "init") + self.main.run("imgwardctl", "doctor", check=False)
-            assert said.count("left to do:\n  systemctl enable --now imgward-worker\n") == 2, said
+            output = self.main.run("imgwardctl", "init") + self.main.run("imgwardctl", "doctor", check=False)
+            assert output.count("left to do:\n  systemctl enable --now imgward-worker\n") == 2, output
         finally:
             self.main.run("systemctl", "start", "imgward-worker")
 
@@ -176,8 +176,8 @@ class Plan:
 
     def settled(self, workload, since=0):
         """Every order has ended right, nothing is lost or done twice."""
-        said = workload.violations + rounds.verify(self.site, workload, since)
-        assert not said, "\n".join(said[:20])
+        output = workload.violations + rounds.verify(self.site, workload, since)
+        assert not output, "\n".join(output[:20])
         assert workload.orders
 
     def webhook(self):
@@ -212,23 +212,23 @@ class Plan:
         self.report.check("a worker without its weights does not start, and says why", self.unit_reason)
 
     def unit_verify(self, unit):
-        said = self.main.run("systemd-analyze", "verify", f"{unit}.service")
-        assert not said.strip(), said
+        output = self.main.run("systemd-analyze", "verify", f"{unit}.service")
+        assert not output.strip(), output
 
     def unit_journal(self):
         text = self.main.run("journalctl", "-o", "cat", "_PID=1", "-b", check=False)
-        said = [line for line in text.splitlines() if "imgward" in line and re.search("Unknown|ignoring|deprecated|[Ff]ailed to", line)]
-        assert not said, "\n".join(said[:10])
+        output = [line for line in text.splitlines() if "imgward" in line and re.search("Unknown|ignoring|deprecated|[Ff]ailed to", line)]
+        assert not output, "\n".join(output[:10])
 
     def unit_reason(self):
         weights = self.main.shell("ls /usr/share/imgward/*.weights /usr/local/share/imgward/*.weights 2>/dev/null || true").split()[0]
         self.main.run("mv", weights, weights + ".away")
         try:
             begun = time.monotonic()
-            said = self.main.run("systemctl", "restart", "imgward-worker", check=False)
+            output = self.main.run("systemctl", "restart", "imgward-worker", check=False)
             state = self.main.run("systemctl", "status", "--no-pager", "-n", "5", "imgward-worker", check=False)
-            self.report.tell(f"{said.strip()} ({time.monotonic() - begun:.0f} s)\n{state}")
-            assert "failed" in said.lower(), said
+            self.report.tell(f"{output.strip()} ({time.monotonic() - begun:.0f} s)\n{state}")
+            assert "failed" in output.lower(), output
             assert re.search(r"Status: .*weights", state), state
         finally:
             self.main.run("mv", weights + ".away", weights)
@@ -242,8 +242,8 @@ class Plan:
         check("Debian's Prometheus scrapes the service", self.scraped)
 
     def metrics_clean(self):
-        said = self.main.shell(f"curl -sS --fail https://{self.main.host_name}/metrics --resolve {self.main.host_name}:443:127.0.0.1 | promtool check metrics")
-        assert not said.strip(), said
+        output = self.main.shell(f"curl -sS --fail https://{self.main.host_name}/metrics --resolve {self.main.host_name}:443:127.0.0.1 | promtool check metrics")
+        assert not output.strip(), output
 
     def scraped(self):
         ask = "curl -sS --get localhost:9090/api/v1/query --data-urlencode 'query=up{job=\"imgward\"}'"
@@ -278,8 +278,8 @@ class Plan:
         since = self.stack.sql("SELECT COALESCE(MAX(id), 0) FROM watch.changes")[0][0]
         with loaded(self.site) as found:
             act()
-        said = rounds.calm(self.site)
-        assert not said, said
+        output = rounds.calm(self.site)
+        assert not output, output
         found[0].violations = [line for line in found[0].violations if not allowed or allowed not in line]
         self.settled(found[0], since)
 
@@ -297,8 +297,8 @@ class Plan:
     def rotated(self):
         assert self.site.client.list(limit=1).status == 200
         before = os.stat(self.main.path("/var/log/nginx/imgward.log")).st_ino
-        said = self.main.run("logrotate", "-f", "/etc/logrotate.d/imgward")
-        assert not said.strip(), said
+        output = self.main.run("logrotate", "-f", "/etc/logrotate.d/imgward")
+        assert not output.strip(), output
         time.sleep(1)
         assert self.site.client.list(limit=1).status == 200
         after = os.stat(self.main.path("/var/log/nginx/imgward.log"))
@@ -320,10 +320,10 @@ class Plan:
         second = self.report.must("a second, empty machine, which takes the name over", self.machine_new, "second", self.main.host_name)
         check("the package on it", self.package_only, second)
         host("cp", "-a", self.main.path("/var/backups/imgward"), second.path("/var/backups/"))
-        said = check("doc/operating.md: restore", second.shell, self.steps["names"] + self.steps["restore"])
+        output = check("doc/operating.md: restore", second.shell, self.steps["names"] + self.steps["restore"])
         # The dump has the test's triggers, which write to a separate database.
         Installed(second).sql(invariants.WATCH_SQL)
-        self.report.tell("\n".join((said or "").splitlines()[-6:]))
+        self.report.tell("\n".join((output or "").splitlines()[-6:]))
         check("the restored service answers with the old results", self.restored, second, order["orderId"], wanted)
         self.retire(second)
         Installed(self.main)
@@ -411,22 +411,22 @@ class Plan:
         check("nothing of it is left again", self.nothing_left)
 
     def nothing_runs(self):
-        said = self.main.shell("pgrep -a imgward || true; systemctl list-units --no-legend --plain 'imgward*' || true")
-        assert not said.strip(), said
+        output = self.main.shell("pgrep -a imgward || true; systemctl list-units --no-legend --plain 'imgward*' || true")
+        assert not output.strip(), output
 
     def installed_again(self):
         self.main.shell(f"apt-get install -q -y {self.deb}")
-        said = self.main.run("imgwardctl", "init", check=False)
-        self.report.tell("\n".join(said.splitlines()[-6:]))
+        output = self.main.run("imgwardctl", "init", check=False)
+        self.report.tell("\n".join(output.splitlines()[-6:]))
         self.main.shell("systemctl start imgward-api imgward-worker imgward-console && systemctl restart nginx")
         done = self.site.client.order_whole([("b.png", pictures.png(120, 90))])
         assert done["status"] == "complete", done
 
     def nothing_left(self):
         self.nothing_runs()
-        said = self.main.shell("ls /usr/bin/imgward* /usr/sbin/imgward* /usr/lib/systemd/system/imgward* /lib/systemd/system/imgward* "
+        output = self.main.shell("ls /usr/bin/imgward* /usr/sbin/imgward* /usr/lib/systemd/system/imgward* /lib/systemd/system/imgward* "
                                "/etc/systemd/system/*/imgward* /etc/nginx/sites-*/imgward /etc/logrotate.d/imgward /etc/cron*/imgward* /run/imgward* 2>/dev/null || true")
-        assert not said.strip(), said
+        assert not output.strip(), output
         failed = self.main.run("systemctl", "list-units", "--all", "--no-legend", "--plain", "imgward*", check=False)
         assert not failed.strip(), failed
 

@@ -13,9 +13,9 @@ import time
 import machine as machine_module
 from client import Client
 from marks import embedded, results
-from places import Places
+from remotes import Remotes
 from receiver import Receiver
-from workload import Shelf, Workload
+from workload import PictureSet, Workload
 
 UNITS = ("imgward-api", "imgward-worker", "imgward-console")
 addresses = {}
@@ -91,7 +91,7 @@ class Site:
         self.machine = machine
         self.stack = Installed(machine, **paths)
         self.receiver = Receiver(machine.gateway)
-        self.places = Places(address=machine.gateway)
+        self.remotes = Remotes(address=machine.gateway)
         self.since = None
 
     def open_network(self):
@@ -102,10 +102,10 @@ class Site:
     def account_use(self):
         self.client = self.stack.account_new()
         self.secret = self.client.post("/api/v2/orders/webhooks", {"url": self.receiver.url("/hook")}).data["secret"]
-        self.shelf = Shelf()
-        form, _, _, data = self.shelf.pictures[0]
+        self.picture_set = PictureSet()
+        form, _, _, data = self.picture_set.pictures[0]
         order = embedded(self.client, [(f"marked.{form}", data, ["found on every host"])])
-        self.shelf.marked = "found on every host", results(self.client, order["orderId"])[0][1]
+        self.picture_set.marked = "found on every host", results(self.client, order["orderId"])[0][1]
 
     def crashes(self):
         """Programs of ours that ended by a signal that means a fault, since the start of the watch."""
@@ -116,7 +116,7 @@ class Site:
 
     def close(self):
         self.receiver.close()
-        self.places.close()
+        self.remotes.close()
 
 
 class Load:
@@ -129,7 +129,7 @@ class Load:
 
     def mix(self):
         while not self.is_over.is_set():
-            workload = Workload(self.site.client, self.site.places, self.site.shelf, len(self.workloads) + 1, 600)
+            workload = Workload(self.site.client, self.site.remotes, self.site.picture_set, len(self.workloads) + 1, 600)
             self.workloads.append(workload)
             looker = workload.run()
             workload.is_over.set()
@@ -147,7 +147,7 @@ class Load:
         """All orders and complaints in one workload."""
         self.is_over.set()
         self.thread.join()
-        whole = Workload(self.site.client, self.site.places, self.site.shelf, 0)
+        whole = Workload(self.site.client, self.site.remotes, self.site.picture_set, 0)
         for one in self.workloads:
             whole.orders += one.orders
             whole.violations += one.violations

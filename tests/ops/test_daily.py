@@ -149,13 +149,13 @@ def test_a_failed_file_of_an_order_in_progress_is_retried_and_counted_once(stack
 
 def test_a_finished_order_is_not_retried_and_the_reason_is_printed(stack, client):
     created = client.create(["a.jpg"]).data
-    said = ctl(stack, "order", "retry", created["orderId"])
-    assert said.returncode == 1 and "its client has to confirm it" in said.stdout
+    done = ctl(stack, "order", "retry", created["orderId"])
+    assert done.returncode == 1 and "its client has to confirm it" in done.stdout
     client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)[:-400])
     client.confirm(created["orderId"])
     assert client.wait(created["orderId"])["status"] == "failed"
-    said = ctl(stack, "order", "retry", created["orderId"])
-    assert said.returncode == 1 and "inputs are deleted" in said.stdout and "submit a new order" in said.stdout
+    done = ctl(stack, "order", "retry", created["orderId"])
+    assert done.returncode == 1 and "inputs are deleted" in done.stdout and "submit a new order" in done.stdout
     assert client.detail(created["orderId"]).data["status"] == "failed"
     assert ctl(stack, "order", "retry", "1").returncode == 2
 
@@ -201,8 +201,8 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
         with open(stray, "wb") as file:
             file.write(whole)
         os.utime(stray, (time.time() - 7200,) * 2)
-        said = ctl(stack, "store", "reclaim")
-        assert said.returncode == 0 and ", 1 files that no row names, " in said.stdout and not os.path.exists(stray), said
+        done = ctl(stack, "store", "reclaim")
+        assert done.returncode == 0 and ", 1 files that no row names, " in done.stdout and not os.path.exists(stray), done
     finally:
         stack.part("start", "worker")
     assert os.path.exists(named[0]) and ctl(stack, "store", "verify").returncode == 0
@@ -277,15 +277,15 @@ def test_doctor_finds_the_migrations_of_a_build_tree_or_names_the_option(stack, 
     alone = str(tmp_path / "build" / "imgwardctl")
     shutil.copy(stack.environment["IMGWARD_CTL"], alone)
     if not os.path.exists("/usr/local/share/imgward/sql"):  # an installed imgwardctl would find that folder
-        said = migrations_line(alone, *config)
-        assert " WRONG " in said and "--directory" in said, said
+        done = migrations_line(alone, *config)
+        assert " WRONG " in done and "--directory" in done, done
     shutil.copytree(SQL, tmp_path / "sql")
     assert re.match(r"migrations +ok +all [0-9]+ applied", migrations_line(alone, *config))
 
 
 def test_one_screen_tells_queue_workers_rates_and_the_oldest_job(stack):
-    said = ctl(stack, "status").stdout
+    done = ctl(stack, "status").stdout
     for word in ("queue: open", "oldest job waits", "workers", "image processes busy", "jobs done", "deliveries", "store"):
-        assert word in said, word
+        assert word in done, word
     status = listed(stack, "status")
     assert len(status["workers"]) >= 1 and status["oldestSeconds"] >= 0 and "rates" in status

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 import pictures
-from client import children, said
+from client import children, until_served
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -52,9 +52,9 @@ def begun(client):
     """An order in progress. Requests that a dying pool had accepted are repeated; the idempotency key prevents
     duplicates."""
     key = uuid.uuid4().hex
-    created = said(lambda: client.create(["a.jpg"], key=key), 200, 201).data
-    said(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)), 200, 201)
-    said(lambda: client.confirm(created["orderId"]), 200)
+    created = until_served(lambda: client.create(["a.jpg"], key=key), 200, 201).data
+    until_served(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)), 200, 201)
+    until_served(lambda: client.confirm(created["orderId"]), 200)
     return created["orderId"]
 
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import pictures
-from client import Stack, environment_read, said
+from client import Stack, environment_read, until_served
 from test_operating import ROOT, run
 
 LATER = """-- What a later release may do: a table of its own, and a column that the older one does not know.
@@ -68,10 +68,10 @@ class Orders(threading.Thread):
     def one(self, number):
         kind, files = ("anti-ai", ["a.jpg", "b.jpg"]) if number % 3 else (
             "wtr-embed", [{"fileName": name, "watermarks": [{"text": "x"}]} for name in ("a.jpg", "b.jpg")])
-        data = said(lambda: self.client.create(files, kind=kind, key=f"rolling-{number}"), 200, 201).data
+        data = until_served(lambda: self.client.create(files, kind=kind, key=f"rolling-{number}"), 200, 201).data
         for file in data["files"]:
-            said(lambda url=file["uploadUrl"]: self.client.upload(url, pictures.jpeg(300, 300)), 200, 201)
-        said(lambda: self.client.confirm(data["orderId"], key=f"confirm-{number}"), 200)
+            until_served(lambda url=file["uploadUrl"]: self.client.upload(url, pictures.jpeg(300, 300)), 200, 201)
+        until_served(lambda: self.client.confirm(data["orderId"], key=f"confirm-{number}"), 200)
         order = self.client.wait(data["orderId"], 400)
         assert order["status"] == "complete" and order["errors"] is None, order
         return order["orderId"]

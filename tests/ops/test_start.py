@@ -17,7 +17,7 @@ import pictures
 from test_watching import ROOT, eventually, samples, value
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
-import contained  # noqa: E402
+import seccomp_container  # noqa: E402
 
 # A worker waits this long for its first image process (imgward-worker(8)); twice for a busy machine.
 START_LIMIT_S = 20
@@ -157,10 +157,10 @@ def test_a_worker_that_waits_for_its_image_process_can_be_stopped(stack, changed
         assert worker.process.wait(START_LIMIT_S / 2) == 0
 
 
-@pytest.mark.skipif(not contained.is_possible(), reason="this machine has no seccomp filters")
+@pytest.mark.skipif(not seccomp_container.is_possible(), reason="this machine has no seccomp filters")
 def test_a_unit_that_forbids_seccomp_is_named(stack, changed):
     """A wrong SystemCallFilter= killed each image process of all installed hosts, while the worker was "active"."""
-    with Program(stack, "imgward-worker", changed(), contained.without_landlock_and_seccomp) as worker:
+    with Program(stack, "imgward-worker", changed(), seccomp_container.without_landlock_and_seccomp) as worker:
         assert worker.fails().startswith("STATUS=The kernel refused seccomp (EPERM). SystemCallFilter= of the unit")
 
 

@@ -5,7 +5,7 @@ import uuid
 
 import client as client_module
 import marks
-import places as places_module
+import remotes as remotes_module
 
 TEXTS = ["for the Evening Post", "for the Morning Star"]
 
@@ -56,16 +56,16 @@ def by_url(show, client, url):
     return f"  {name:<24} fetched, protected, {len(data)} bytes"
 
 
-def zero_copy(show, client, stack, places):
+def zero_copy(show, client, stack, remotes):
     until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
     created = show.check(client.create(
-        [{"fileName": "zero-copy.jpg", "imageUrl": places.url("/source.jpg")}], kind="anti-ai/with-urls",
-        mode={"zeroCopy": True}, outputTargets=[{"fileKey": "demo/zero-copy.jpg", "url": places.url("/target.jpg"),
+        [{"fileName": "zero-copy.jpg", "imageUrl": remotes.url("/source.jpg")}], kind="anti-ai/with-urls",
+        mode={"zeroCopy": True}, outputTargets=[{"fileKey": "demo/zero-copy.jpg", "url": remotes.url("/target.jpg"),
                                                  "presignedUrlExpiresAt": until.strftime("%Y-%m-%dT%H:%M:%SZ")}]), 201)
     order = created.data["orderId"]
     show.told("POST", "/api/v2/orders/anti-ai/with-urls", created, "zero copy")
     ended(show, client, order, "complete")
-    [(headers, body)] = places.put["/target.jpg"]
+    [(headers, body)] = remotes.put["/target.jpg"]
     stack.emptied(order)
     left = stack.stored(order)
     if left:
@@ -75,15 +75,15 @@ def zero_copy(show, client, stack, places):
 
 def run(show, client, stack, picture, out):
     """Sends all these orders and prints a line about each."""
-    places = places_module.Places()
-    places.gives["/source.jpg"] = picture
+    remotes = remotes_module.Remotes()
+    remotes.gives["/source.jpg"] = picture
     try:
         copies = embed(show, client, picture, out)
         lines = [f"  {name:<24} marked, {len(data)} bytes  {out / name}" for name, data in copies]
         lines += [extract(show, client, name, data, text) for (name, data), text in zip(copies, TEXTS)]
         lines.append(extract(show, client, "unmarked.jpg", picture, ""))
-        lines.append(by_url(show, client, places.url("/source.jpg")))
-        lines.append(zero_copy(show, client, stack, places))
+        lines.append(by_url(show, client, remotes.url("/source.jpg")))
+        lines.append(zero_copy(show, client, stack, remotes))
     finally:
-        places.close()
+        remotes.close()
     return lines

@@ -13,12 +13,12 @@ ADMIN = ["/admin", "/admin/accounts/ACCOUNT", "/admin/users", "/admin/queue", "/
 
 
 @pytest.fixture
-def filled(owner, nobody):
+def filled(owner, anonymous):
     """Ids of an order with a result, a webhook and the account: pages show their parts only with data."""
     made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "shown", "orderName": "A long name of an order that must not widen a phone",
                                              "files": [{"fileName": "a-very-long-file-name-without-any-space-at-all-in-it.jpg"}, {"fileName": "b.png"}]})
     for file, body in zip(made.data["files"], (pictures.jpeg(), pictures.png())):
-        assert nobody.put(file["uploadUrl"], body=body).status == 201
+        assert anonymous.put(file["uploadUrl"], body=body).status == 201
     assert owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "shown-start", "orderId": made.data["orderId"]}).status == 200
     end = time.monotonic() + 60
     while owner.get(f"/v2/orders/{made.data['orderId']}").data["status"] == "inProgress":

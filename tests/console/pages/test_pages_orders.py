@@ -135,7 +135,7 @@ HEADS = {"iphone.heic": b"\0\0\0\x18ftypheic", "web.avif": b"\0\0\0\x18ftypavif"
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(inside, tmp_path, files, stack, owner, nobody, alone):
+def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(inside, tmp_path, files, stack, owner, anonymous, alone):
     """A folder of a phone: each picture of another kind has the reason; other files are named, those of the system are not."""
     made = {name: head + b"\0" * 64 for name, head in HEADS.items()}
     if alone:
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(insid
     inside.give([tmp_path / name for name in made] + ([] if alone else [tmp_path / "notes.txt", tmp_path / ".DS_Store", files[0]]))
     inside.wait(lambda: len(inside.all(".pictures li")) == len(made) + (not alone), "all pictures")
     for name, data in made.items():
-        sentence = nobody.put(upload, body=data).json["message"].removeprefix("a.jpg: ")
+        sentence = anonymous.put(upload, body=data).json["message"].removeprefix("a.jpg: ")
         [tile] = [tile.text for tile in inside.all(".pictures li.refused") if name in tile.text]
         assert sentence in tile, (sentence, tile)
     inside.says("Most Compatible")

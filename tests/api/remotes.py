@@ -4,7 +4,7 @@ import threading
 import time
 
 
-class Places:
+class Remotes:
     """Answers GET as gives[path] says and PUT as takes[path] says. A behaviour is one of:
 
     - a status, bytes (200), or a (status, headers, body)
@@ -28,15 +28,15 @@ class Places:
         self.changed = threading.Condition()
         self.let_gone = set()
         self.released = threading.Event()
-        places = self
+        remotes = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                places.serve(self, places.gives, 404)
+                remotes.serve(self, remotes.gives, 404)
 
             def do_PUT(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                places.serve(self, places.takes, 200, lambda: places.put.setdefault(self.path, []).append((self.headers, body)))
+                remotes.serve(self, remotes.takes, 200, lambda: remotes.put.setdefault(self.path, []).append((self.headers, body)))
 
             def log_message(self, *words):
                 pass
