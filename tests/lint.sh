@@ -24,6 +24,8 @@ rules=(
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
     "no_circles#the files of a room do not call each other in circles (tests/circles.py names the one pair that may)"
+    "struct_names#a struct's name means one thing in all of src/"
+    "shadowed#no static function has the name of an exported one"
     "no_goto#there is no goto"
     "transaction_bodies#the loop of a transaction has no return, goto or break: they would leave it open"
     "no_typedef_struct#structs have no typedef"
@@ -306,6 +308,23 @@ rule_no_unused_functions() {
 rule_no_circles() {
     [ -f "$build/src/worker/work.o" ] || { echo "skip: nothing is built"; return; }
     "$IMGWARD_PYTHON" tests/circles.py "$build"
+}
+
+# The tags of a kind (s: structs, f: functions) as lines "NAME FILE static", without the last word for exported ones.
+tags() { production | xargs ctags -x --_xformat='%N %F %{file}' --kinds-C="$1" --fields=+f 2>/dev/null | sed 's/ file$/ static/; s/ -$//'; }
+
+rule_struct_names() {
+    command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
+    tags s | awk '$1 !~ /^__anon/ && !seen[$1 " " $2]++ { files[$1] = files[$1] " " $2; count[$1]++ }
+        END { for (name in files) if (count[name] > 1) print "struct " name " is in" files[name] }' | sort
+}
+
+rule_shadowed() {
+    command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
+    tags f | awk '$1 == "main" { next }
+        $3 == "static" { hidden[$1] = hidden[$1] " " $2; next }
+        { exported[$1] = $2 }
+        END { for (name in hidden) if (name in exported) print name " is static in" hidden[name] " and exported by " exported[name] }' | sort
 }
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }

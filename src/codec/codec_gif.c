@@ -6,14 +6,14 @@
 
 #include "codec/codec_keep.h"
 
-struct source {
+struct gif_source {
     const unsigned char *data;
     size_t left;
 };
 
 static int source_read(GifFileType *gif, GifByteType *bytes, int wanted)
 {
-    struct source *source = gif->UserData;
+    struct gif_source *source = gif->UserData;
     size_t count = (size_t)wanted < source->left ? (size_t)wanted : source->left;
     memcpy(bytes, source->data, count);
     source->data += count;
@@ -53,7 +53,7 @@ static bool frame_find(GifFileType *gif, int *transparent)
 }
 
 /* Opens the file at its first frame. IMAGE_CORRUPT; then *gif is NULL. */
-static enum iw_error gif_open(struct context *context, struct source *source, GifFileType **gif,
+static enum iw_error gif_open(struct context *context, struct gif_source *source, GifFileType **gif,
                               int *transparent)
 {
     int code = 0;
@@ -73,7 +73,7 @@ static enum iw_error gif_probe(struct context *context, const unsigned char *dat
 {
     GifFileType *gif;
     int transparent, code;
-    struct source source = {data, size};
+    struct gif_source source = {data, size};
     enum iw_error error = gif_open(context, &source, &gif, &transparent);
     if (error != IW_OK)
         return error;
@@ -137,7 +137,7 @@ static enum iw_error gif_decode(struct context *context, const unsigned char *da
 {
     GifFileType *gif;
     int transparent, code;
-    struct source source = {data, size};
+    struct gif_source source = {data, size};
     enum iw_error error = gif_open(context, &source, &gif, &transparent);
     if (error != IW_OK)
         return error;

@@ -12,7 +12,7 @@
 
 enum { message_bytes = 1024 }; /* of libtiff's RGBA interface */
 
-struct source {
+struct tiff_source {
     struct context *context;
     const unsigned char *data;
     size_t size;
@@ -20,7 +20,7 @@ struct source {
 };
 
 struct tiff {
-    struct source source;
+    struct tiff_source source;
     TIFF *file;
     TIFFRGBAImage image;
     uint32_t rows_px; /* that are decoded at once: a strip, or a row of tiles */
@@ -30,7 +30,7 @@ struct tiff {
 
 static tmsize_t source_read(thandle_t handle, void *bytes, tmsize_t wanted)
 {
-    struct source *source = handle;
+    struct tiff_source *source = handle;
     size_t left = source->at < source->size ? source->size - source->at : 0;
     size_t count = (size_t)wanted < left ? (size_t)wanted : left;
     memcpy(bytes, source->data + (source->size - left), count);
@@ -46,7 +46,7 @@ static tmsize_t source_write(thandle_t handle, void *bytes, tmsize_t count)
 
 static toff_t source_seek(thandle_t handle, toff_t to, int whence)
 {
-    struct source *source = handle;
+    struct tiff_source *source = handle;
     source->at = whence == SEEK_CUR ? source->at + to : whence == SEEK_END ? source->size + to : to;
     return source->at;
 }
@@ -59,12 +59,12 @@ static int source_close(thandle_t handle)
 
 static toff_t source_size(thandle_t handle)
 {
-    return ((struct source *)handle)->size;
+    return ((struct tiff_source *)handle)->size;
 }
 
 static int source_map(thandle_t handle, void **data, toff_t *size)
 {
-    struct source *source = handle;
+    struct tiff_source *source = handle;
     *data = (void *)(uintptr_t)source->data;
     *size = source->size;
     return 1;
@@ -78,7 +78,7 @@ static void source_unmap(thandle_t handle, void *data, toff_t size)
 /* The first message is the cause. */
 static int message_take(TIFF *file, void *user, const char *module, const char *format, va_list arguments)
 {
-    struct source *source = user;
+    struct tiff_source *source = user;
     char text[256];
     (void)file, (void)module;
     vsnprintf(text, sizeof text, format, arguments);
@@ -93,7 +93,7 @@ static int warning_take(TIFF *file, void *user, const char *module, const char *
     return 1;
 }
 
-static TIFF *file_open(struct source *source, const struct codec_limits *limits)
+static TIFF *file_open(struct tiff_source *source, const struct codec_limits *limits)
 {
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (options == NULL)

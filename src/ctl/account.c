@@ -253,7 +253,7 @@ struct usage {
     const struct quota_numbers *used, *limits;
 };
 
-static void usage_render(struct render *render, const void *facts)
+static void usage_show(struct render *render, const void *facts)
 {
     const struct usage *usage = facts;
     render_integer(render, "id", usage->account->id);
@@ -273,7 +273,7 @@ static void usage_render(struct render *render, const void *facts)
     render_array_end(render);
 }
 
-static enum iw_error usage_read(struct account_work *work)
+static enum iw_error usage_load(struct account_work *work)
 {
     const struct domain domain = {.context = work->ctl->context,
                                   .config = &work->config,
@@ -287,11 +287,11 @@ static enum iw_error usage_read(struct account_work *work)
 static enum ctl_exit show_run(struct ctl *ctl)
 {
     struct account_work work = {.ctl = ctl};
-    if (!account_do(&work, usage_read))
+    if (!account_do(&work, usage_load))
         return CTL_FAILED;
     struct quota_numbers limits = quota_limits(&work.config, work.account.plan, &work.account.quotas);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, usage_render, &(struct usage){&work.account, &work.used, &limits});
+        ctl_object_print(ctl, usage_show, &(struct usage){&work.account, &work.used, &limits});
     else
         usage_print(&work.account, &work.used, &limits);
     return CTL_DONE;

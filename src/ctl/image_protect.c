@@ -36,7 +36,7 @@ static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture
 enum { colors_max = 3 };
 
 /* What --verbose and --json print. */
-struct outcome {
+struct protect_summary {
     const char *path, *strength;
     const char *notes; /* NULL: none */
     struct protect_report report;
@@ -45,9 +45,9 @@ struct outcome {
 };
 
 /* Sums the differences of the decoded result and the original. */
-struct comparison {
+struct tint_comparison {
     const struct image *original;
-    struct outcome *outcome;
+    struct protect_summary *summary;
 };
 
 static double sample_level(const struct image *image, uint32_t y, size_t at)
@@ -62,13 +62,13 @@ static double sample_level(const struct image *image, uint32_t y, size_t at)
 
 static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
 {
-    const struct comparison *comparison = user;
-    struct outcome *outcome = comparison->outcome;
+    const struct tint_comparison *comparison = user;
+    struct protect_summary *summary = comparison->summary;
     for (uint32_t y = 0; y < rows->height_px; y++)
         for (uint32_t x = 0; x < rows->width_px; x++)
-            for (unsigned color = 0; color < outcome->colors; color++) {
+            for (unsigned color = 0; color < summary->colors; color++) {
                 const size_t at = (size_t)x * rows->channels + color;
-                outcome->tint[color] +=
+                summary->tint[color] +=
                     sample_level(rows, y, at) - sample_level(comparison->original, first_row_px + y, at);
             }
     return IW_OK;
@@ -76,57 +76,57 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
 
 /* Measures the tint. protect_picture has restored the original's pixels; the result has the same shape. */
 static enum iw_error tint_measure(struct ctl *ctl, const struct image *original,
-                                  const struct codec_bytes *bytes, struct outcome *outcome)
+                                  const struct codec_bytes *bytes, struct protect_summary *summary)
 {
-    struct comparison comparison = {original, outcome};
-    outcome->colors = image_has_color(original) ? colors_max : 1;
+    struct tint_comparison comparison = {original, summary};
+    summary->colors = image_has_color(original) ? colors_max : 1;
     enum iw_error error =
         codec_decode_rows(ctl->context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
-    for (unsigned color = 0; color < outcome->colors; color++)
-        outcome->tint[color] /= (double)original->width_px * original->height_px;
+    for (unsigned color = 0; color < summary->colors; color++)
+        summary->tint[color] /= (double)original->width_px * original->height_px;
     return error;
 }
 
 static void outcome_render(struct render *render, const void *facts)
 {
-    const struct outcome *outcome = facts;
-    render_string(render, "file", outcome->path);
-    render_string(render, "strength", outcome->strength);
-    render_real(render, "visibilityBudget", outcome->report.visibility);
-    render_real(render, "visibilityReached", outcome->report.shown);
-    render_real(render, "reached", outcome->report.reached);
-    render_boolean(render, "isLimited", protect_is_reduced(&outcome->report));
-    render_real(render, "psnrDb", outcome->report.psnr_db);
+    const struct protect_summary *summary = facts;
+    render_string(render, "file", summary->path);
+    render_string(render, "strength", summary->strength);
+    render_real(render, "visibilityBudget", summary->report.visibility);
+    render_real(render, "visibilityReached", summary->report.shown);
+    render_real(render, "reached", summary->report.reached);
+    render_boolean(render, "isLimited", protect_is_reduced(&summary->report));
+    render_real(render, "psnrDb", summary->report.psnr_db);
     render_array_begin(render, "tint");
-    for (unsigned color = 0; color < outcome->colors; color++)
-        render_real(render, NULL, outcome->tint[color]);
+    for (unsigned color = 0; color < summary->colors; color++)
+        render_real(render, NULL, summary->tint[color]);
     render_array_end(render);
-    render_string(render, "note", outcome->notes);
+    render_string(render, "note", summary->notes);
 }
 
 /* Prints on stderr, like the other image commands. */
-static void outcome_print(const struct outcome *outcome)
+static void summary_print(const struct protect_summary *summary)
 {
     static const char *const names[] = {"red", "green", "blue"};
-    const double budget = outcome->report.visibility;
+    const double budget = summary->report.visibility;
     fprintf(stderr, "visibility: budget %.3f, reached %.3f%s\ntint in levels of 255:", budget,
-            outcome->report.shown, protect_is_reduced(&outcome->report) ? ", weaker than the strength" : "");
-    for (unsigned color = 0; color < outcome->colors; color++)
-        fprintf(stderr, " %s %+.3f", outcome->colors == 1 ? "grey" : names[color], outcome->tint[color]);
+            summary->report.shown, protect_is_reduced(&summary->report) ? ", weaker than the strength" : "");
+    for (unsigned color = 0; color < summary->colors; color++)
+        fprintf(stderr, " %s %+.3f", summary->colors == 1 ? "grey" : names[color], summary->tint[color]);
     fputc('\n', stderr);
 }
 
-static void result_print(const struct ctl *ctl, const struct outcome *outcome)
+static void result_print(const struct ctl *ctl, const struct protect_summary *summary)
 {
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, outcome_render, outcome);
+        ctl_object_print(ctl, outcome_render, summary);
     else
-        printf("%s: %s, PSNR %.2f dB, %u %% of the change reached\n", outcome->path, outcome->strength,
-               outcome->report.psnr_db, protect_percent(&outcome->report));
+        printf("%s: %s, PSNR %.2f dB, %u %% of the change reached\n", summary->path, summary->strength,
+               summary->report.psnr_db, protect_percent(&summary->report));
     if (ctl_option(ctl, "--verbose") != NULL)
-        outcome_print(outcome);
-    if (outcome->notes != NULL)
-        fprintf(stderr, "imgwardctl: note: %s\n", outcome->notes);
+        summary_print(summary);
+    if (summary->notes != NULL)
+        fprintf(stderr, "imgwardctl: note: %s\n", summary->notes);
 }
 
 static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect,
@@ -134,22 +134,22 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
 {
     struct codec_picture picture;
     struct codec_bytes bytes;
-    struct outcome outcome = {.path = ctl->arguments[1], .strength = protect_strength_name(strength)};
+    struct protect_summary summary = {.path = ctl->arguments[1], .strength = protect_strength_name(strength)};
     enum iw_error error = picture_open(ctl, &picture);
     if (error != IW_OK)
         return error;
-    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &outcome.report);
+    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &summary.report);
     if (error == IW_OK) {
-        outcome.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
+        summary.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
         if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
-            error = tint_measure(ctl, &picture.image, &bytes, &outcome);
+            error = tint_measure(ctl, &picture.image, &bytes, &summary);
         if (error == IW_OK)
-            error = ctl_file_write(ctl->context, outcome.path, ctl->arguments[0], bytes.data, bytes.size);
+            error = ctl_file_write(ctl->context, summary.path, ctl->arguments[0], bytes.data, bytes.size);
         codec_bytes_free(&bytes);
     }
     codec_picture_free(&picture);
     if (error == IW_OK)
-        result_print(ctl, &outcome);
+        result_print(ctl, &summary);
     return error;
 }
 

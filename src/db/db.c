@@ -57,7 +57,7 @@ struct db_connection {
 };
 
 /* The buffers of one row. */
-struct fetch {
+struct row_buffers {
     unsigned columns;
     MYSQL_BIND binds[columns_max];
     int64_t integers[columns_max];
@@ -520,7 +520,7 @@ static enum iw_error db_execute(const struct db *db, const char *sql, const stru
     }
 }
 
-static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *field)
+static void column_bind(struct row_buffers *fetch, unsigned i, const MYSQL_FIELD *field)
 {
     MYSQL_BIND *bind = &fetch->binds[i];
     bind->is_null = &fetch->nulls[i];
@@ -552,7 +552,7 @@ static void column_bind(struct fetch *fetch, unsigned i, const MYSQL_FIELD *fiel
     }
 }
 
-static bool fetch_begin(struct fetch *fetch, MYSQL_STMT *handle)
+static bool fetch_begin(struct row_buffers *fetch, MYSQL_STMT *handle)
 {
     MYSQL_RES *facts = mysql_stmt_result_metadata(handle);
     fetch->columns = mysql_stmt_field_count(handle);
@@ -567,7 +567,7 @@ static bool fetch_begin(struct fetch *fetch, MYSQL_STMT *handle)
     return mysql_stmt_bind_result(handle, fetch->binds) == 0;
 }
 
-static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, unsigned i,
+static void column_read(struct arena *arena, struct row_buffers *fetch, MYSQL_STMT *handle, unsigned i,
                         struct db_value *value)
 {
     value->type = fetch->nulls[i] ? DB_NULL : fetch->values[i].type;
@@ -586,7 +586,8 @@ static void column_read(struct arena *arena, struct fetch *fetch, MYSQL_STMT *ha
 }
 
 /* Reads the next row into values; 1 for a row, 0 at the end, -1 for an error. */
-static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *handle, struct db_value *values)
+static int fetch_next(struct arena *arena, struct row_buffers *fetch, MYSQL_STMT *handle,
+                      struct db_value *values)
 {
     int state = fault_fails(FAULT_DB_ROW, "") ? 1 : mysql_stmt_fetch(handle);
     if (state == MYSQL_NO_DATA)
@@ -601,7 +602,7 @@ static int fetch_next(struct arena *arena, struct fetch *fetch, MYSQL_STMT *hand
 /* Reads the rows of the current result into the arena. */
 static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_rows *rows)
 {
-    struct fetch fetch;
+    struct row_buffers fetch;
     if (!fetch_begin(&fetch, handle) || mysql_stmt_store_result(handle) != 0)
         return false;
     size_t room = (size_t)mysql_stmt_num_rows(handle);
@@ -680,7 +681,7 @@ enum iw_error db_each(const struct db *db, const char *sql, const struct db_valu
                       bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
 {
     MYSQL_STMT *handle = NULL;
-    struct fetch fetch;
+    struct row_buffers fetch;
     struct db_value values[columns_max] = {0};
     enum iw_error error = db_execute(db, sql, parameters, count, &handle);
     if (error != IW_OK)

@@ -28,7 +28,7 @@ void response_status(struct request *request, unsigned status)
     request->response.status = status;
 }
 
-static void header_add(struct text *headers, const char *name, const char *value)
+static void header_line_add(struct text *headers, const char *name, const char *value)
 {
     text_printf(headers, "%s: ", name);
     size_t start = headers->length;
@@ -43,12 +43,12 @@ void response_header(struct request *request, const char *name, const char *valu
 {
     request->response.has_type |= strcasecmp(name, "Content-Type") == 0;
     request->response.has_caching |= strcasecmp(name, "Cache-Control") == 0;
-    header_add(&request->response.headers, name, value);
+    header_line_add(&request->response.headers, name, value);
 }
 
 void response_header_always(struct request *request, const char *name, const char *value)
 {
-    header_add(&request->response.always, name, value);
+    header_line_add(&request->response.always, name, value);
 }
 
 void response_header_printf(struct request *request, const char *name, const char *format, ...)

@@ -6,28 +6,28 @@
 #include "http/response.h"
 
 /* One segment of a path or pattern, without its slashes. */
-struct segment {
+struct path_segment {
     const char *text;
     size_t length;
 };
 
-static struct segment segment_at(const char *path)
+static struct path_segment segment_at(const char *path)
 {
-    return (struct segment){path + 1, (size_t)(strchrnul(path + 1, '/') - (path + 1))};
+    return (struct path_segment){path + 1, (size_t)(strchrnul(path + 1, '/') - (path + 1))};
 }
 
-static bool segment_is_capture(struct segment segment)
+static bool segment_is_capture(struct path_segment segment)
 {
     return segment.length > 2 && segment.text[0] == '{';
 }
 
-static bool segment_takes_rest(struct segment segment)
+static bool segment_takes_rest(struct path_segment segment)
 {
     return segment_is_capture(segment) && segment.text[segment.length - 2] == '*';
 }
 
 /* Adds a decoded capture; false when it is empty or its percent codes are broken. */
-static bool capture_add(struct request *request, struct segment name, const char *value, size_t length)
+static bool capture_add(struct request *request, struct path_segment name, const char *value, size_t length)
 {
     size_t name_length = name.length - 2 - (size_t)segment_takes_rest(name);
     char *decoded = request_decode(request->arena, value, length, false);
@@ -44,7 +44,7 @@ static unsigned match_score(const char *pattern, const char *path, size_t path_l
     unsigned score = 1;
     const char *end = path + path_length;
     while (*pattern == '/' && path < end && *path == '/') {
-        struct segment want = segment_at(pattern), have = segment_at(path);
+        struct path_segment want = segment_at(pattern), have = segment_at(path);
         if (have.text + have.length > end)
             have.length = (size_t)(end - have.text);
         if (segment_takes_rest(want))
@@ -64,7 +64,7 @@ static bool captures_add(struct request *request, const char *pattern, size_t pa
     const char *path = request->path, *end = path + path_length;
     request->capture_count = 0;
     while (*pattern == '/') {
-        struct segment want = segment_at(pattern), have = segment_at(path);
+        struct path_segment want = segment_at(pattern), have = segment_at(path);
         if (segment_takes_rest(want))
             return capture_add(request, want, have.text, (size_t)(end - have.text));
         if (segment_is_capture(want) && !capture_add(request, want, have.text, have.length))
@@ -124,7 +124,7 @@ static const char *allow_add(struct request *request, unsigned allowed)
 }
 
 /* The length of the common prefix of two segments. */
-static unsigned prefix_length(struct segment one, struct segment other)
+static unsigned prefix_length(struct path_segment one, struct path_segment other)
 {
     unsigned count = 0;
     while (count < one.length && count < other.length && one.text[count] == other.text[count])
@@ -140,7 +140,7 @@ static unsigned similarity(const char *pattern, const char *path)
 {
     unsigned shared = 0, different = 0;
     while (*pattern == '/' && *path == '/') {
-        struct segment want = segment_at(pattern), have = segment_at(path);
+        struct path_segment want = segment_at(pattern), have = segment_at(path);
         bool is_same = want.length == have.length && prefix_length(want, have) == want.length;
         if (!segment_is_capture(want) && !is_same) {
             different++;

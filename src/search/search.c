@@ -313,12 +313,12 @@ void search_part_init(struct search_part *part, struct arena *arena, const uint8
         part->ids = (const uint8_t *)arena_text_n(arena, (const char *)ids, count * id_bytes);
 }
 
-struct reader {
+struct search_reader {
     const uint8_t *at, *end;
     bool is_damaged;
 };
 
-static size_t number_read(struct reader *reader)
+static size_t number_read(struct search_reader *reader)
 {
     size_t number = 0;
     for (unsigned shift = 0; reader->at < reader->end && shift < 35; shift += 7) {
@@ -332,7 +332,7 @@ static size_t number_read(struct reader *reader)
 }
 
 /* The next bytes; damaged when fewer are left. */
-static const uint8_t *bytes_read(struct reader *reader, size_t length)
+static const uint8_t *bytes_read(struct search_reader *reader, size_t length)
 {
     const uint8_t *bytes = reader->at;
     reader->is_damaged |= length > (size_t)(reader->end - reader->at);
@@ -343,7 +343,7 @@ static const uint8_t *bytes_read(struct reader *reader, size_t length)
 /* Sets the bits of one word's positions. */
 static bool positions_mark(const uint8_t *bytes, size_t length, bool is_map, uint8_t *bits, size_t entries)
 {
-    struct reader reader = {.at = bytes, .end = bytes + length};
+    struct search_reader reader = {.at = bytes, .end = bytes + length};
     if (is_map && length != (entries + 7) / 8)
         return false;
     for (size_t i = 0; is_map && i < length; i++)
@@ -362,7 +362,7 @@ static bool row_mark(const struct search_row *row, const struct search_word *wan
                      size_t entries)
 {
     const uint8_t *data = (const uint8_t *)row->data;
-    struct reader reader = {.at = data, .end = data + row->length};
+    struct search_reader reader = {.at = data, .end = data + row->length};
     char text[word_bytes_max];
     struct search_word word = {.text = text};
     while (reader.at < reader.end) {

@@ -29,8 +29,8 @@ struct archive_report {
 };
 
 /* The child.  It must not touch the database connection that it inherits. */
-static _Noreturn void child_run(struct worker *worker, struct task *task, const struct zip_source *source,
-                                int pipe_end, pid_t supervisor)
+static _Noreturn void archive_child_run(struct worker *worker, struct task *task,
+                                        const struct zip_source *source, int pipe_end, pid_t supervisor)
 {
     struct archive_report report = {.error = IW_IO_FAILED};
     process_signals_reset();
@@ -59,7 +59,7 @@ static bool child_fork(struct worker *worker, struct task *task, const struct zi
     if (pid == 0) {
         close(ends[0]);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        child_run(worker, task, source, ends[1], supervisor);
+        archive_child_run(worker, task, source, ends[1], supervisor);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);

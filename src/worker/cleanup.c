@@ -29,7 +29,7 @@ void cleanup_add(struct worker *worker, int64_t order_id)
 }
 
 /* Takes the orders that waited longest, and of these the ones that are still ended. */
-static void batch_begin(struct worker *worker)
+static void orders_begin(struct worker *worker)
 {
     struct cleanup *cleanup = &worker->cleanup;
     unsigned count =
@@ -76,7 +76,7 @@ void cleanup_step(struct worker *worker, int64_t now_ms)
     struct cleanup *cleanup = &worker->cleanup;
     (void)now_ms;
     if (cleanup->batch_count == 0 && cleanup->waiting_count > 0) {
-        batch_begin(worker);
+        orders_begin(worker);
     } else if (cleanup->next < cleanup->batch_count) {
         inputs_delete(worker);
     } else {

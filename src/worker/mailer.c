@@ -51,7 +51,7 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
 }
 
 /* The child.  It must not touch the connections that it inherits. */
-static _Noreturn void child_run(const struct worker *worker, pid_t supervisor)
+static _Noreturn void mailer_child_run(const struct worker *worker, pid_t supervisor)
 {
     struct context context;
     struct mail_lease lease;
@@ -89,7 +89,7 @@ static void child_fork(struct worker *worker)
     pid_t pid = fork();
     if (pid == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
-        child_run(worker, supervisor);
+        mailer_child_run(worker, supervisor);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     worker->mailer.child = pid > 0 ? pid : 0;

@@ -42,7 +42,7 @@ static void line_read(const char *path, char *line, size_t size)
  * The machine is systemd's machine id, the host name, and the namespace of process ids.
  * Containers of one machine do not see each other's processes, so they must not judge each other dead.
  */
-static void machine_read(char machine[digest_size])
+static void machine_digest_read(char machine[digest_size])
 {
     char id[line_size], host[line_size] = "", space[line_size], text[3 * line_size];
     line_read("/etc/machine-id", id, sizeof id);
@@ -89,7 +89,7 @@ static unsigned long long start_ticks_read(long pid)
 void owner_self(char owner[owner_size])
 {
     char machine[digest_size], boot[digest_size];
-    machine_read(machine);
+    machine_digest_read(machine);
     boot_read(boot);
     long pid = (long)getpid();
     snprintf(owner, owner_size, "%s:%s:%ld:%llu", machine, boot, pid, start_ticks_read(pid));
@@ -98,7 +98,7 @@ void owner_self(char owner[owner_size])
 void owner_machine(char prefix[owner_size])
 {
     char machine[digest_size];
-    machine_read(machine);
+    machine_digest_read(machine);
     snprintf(prefix, owner_size, "%s:", machine);
 }
 
@@ -109,7 +109,7 @@ bool owner_is_dead(const char *owner)
     if (sscanf(owner, "%16[^:]:%16[^:]:%ld:%llu", named.machine, named.boot, &named.pid,
                &named.start_ticks) != 4)
         return false;
-    machine_read(machine);
+    machine_digest_read(machine);
     boot_read(boot);
     if (strcmp(machine, named.machine) != 0)
         return false;

@@ -106,7 +106,7 @@ struct aging {
 };
 
 /* The error of the files of an order that ends early. */
-struct ending {
+struct order_ending {
     enum order_status next;
     enum iw_error code;
     const char *sentence;
@@ -114,7 +114,7 @@ struct ending {
 
 /* Ends a locked order early: files, jobs, counts, webhooks. */
 static enum iw_error order_fail(const struct aging *aging, struct order_progress *order,
-                                const struct ending *ending)
+                                const struct order_ending *ending)
 {
     const struct db *db = &aging->domain->db;
     order->failed_count = order->file_count - order->completed_count;
@@ -159,7 +159,7 @@ static enum iw_error order_expire(const struct aging *aging, const struct order_
 static enum iw_error order_cancel(const struct aging *aging, struct order_progress *order,
                                   const char *sentence, bool is_forced, enum order_status *status)
 {
-    struct ending ending = {.code = IW_ORDER_CANCELLED, .sentence = sentence};
+    struct order_ending ending = {.code = IW_ORDER_CANCELLED, .sentence = sentence};
     enum order_event event = order->status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_FAIL;
     if (!order_next(order->type, order->status, event, &ending.next))
         return context_fail(aging->domain->context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
@@ -234,7 +234,8 @@ static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum o
     enum order_event event = status == ORDER_PENDING ? ORDER_EVENT_ABANDON : ORDER_EVENT_EXPIRE;
     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
-        struct ending ending = {.code = IW_UPLOAD_EXPIRED, .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
+        struct order_ending ending = {.code = IW_UPLOAD_EXPIRED,
+                                      .sentence = iw_error_sentence(IW_UPLOAD_EXPIRED)};
         error = orders_progress_lock(db, order_id, &order);
         /* The order may have changed since it was listed. */
         *is_done = error == IW_OK && order.status == status && order.expires_at_ms != 0 &&
@@ -304,8 +305,8 @@ static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool
     const struct db *db = &aging->domain->db;
     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct order_progress order;
-        struct ending ending = {.code = IW_PROCESSING_CRASHED,
-                                .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
+        struct order_ending ending = {.code = IW_PROCESSING_CRASHED,
+                                      .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
         error = orders_progress_lock(db, order_id, &order);
         *is_done = error == IW_OK && order_next(order.type, order.status, ORDER_EVENT_FAIL, &ending.next);
         if (*is_done)

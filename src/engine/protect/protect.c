@@ -52,7 +52,7 @@ void protect_free(struct protect *protect)
 
 /* ---- a plan: the ends of the network and of the visibility model */
 
-struct job {
+struct protect_run {
     struct canvas canvas;
     struct protect_plan *plan;
     struct visibility visibility;
@@ -60,13 +60,13 @@ struct job {
 
 static void job_pixels(void *data, unsigned cell_px, int64_t y, int64_t x, unsigned count, float *values)
 {
-    const struct job *job = data;
+    const struct protect_run *job = data;
     (cell_px == net_small_px ? canvas_pixels_halved : canvas_pixels)(&job->canvas, y, x, count, values);
 }
 
 static void job_noise(void *data, int64_t row, int64_t column, unsigned count, float *values)
 {
-    const struct job *job = data;
+    const struct protect_run *job = data;
     for (unsigned i = 0; i < count; i++)
         canvas_noise(&job->canvas, row, column + i, values + (size_t)i * net_noise_channels);
 }
@@ -104,7 +104,7 @@ ENGINE_CLONES static void pixels_rgb(float *restrict values, size_t count)
 
 static void job_sink(void *data, unsigned y_px, float *values)
 {
-    const struct job *job = data;
+    const struct protect_run *job = data;
     pixels_opponent(values, job->canvas.width_px, job->visibility.planes > 1);
     for (size_t i = 0; job->plan->colors == 1 && i < job->plan->row_units; i++)
         values[i] = values[3 * i];
@@ -113,7 +113,7 @@ static void job_sink(void *data, unsigned y_px, float *values)
 
 static void job_read(void *data, unsigned y_px, float *values)
 {
-    const struct job *job = data;
+    const struct protect_run *job = data;
     const struct protect_plan *plan = job->plan;
     for (struct plan_piece piece = plan_piece(plan, y_px, 0); piece.count > 0;
          piece = plan_piece(plan, y_px, piece.end))
@@ -127,7 +127,7 @@ static void job_read(void *data, unsigned y_px, float *values)
 /* The step replaces the gradient row by row. */
 static void job_write(void *data, unsigned y_px, float *values)
 {
-    const struct job *job = data;
+    const struct protect_run *job = data;
     const struct protect_plan *plan = job->plan;
     for (size_t i = 0; plan->colors == 1 && i < plan->row_units; i++)
         values[i] = values[3 * i];
@@ -138,7 +138,7 @@ static void job_write(void *data, unsigned y_px, float *values)
 static enum iw_error plan_fill(struct protect_plan *plan, const struct protect *protect,
                                const struct image *image, uint64_t seed)
 {
-    struct job job = {.plan = plan};
+    struct protect_run job = {.plan = plan};
     const struct net_ends net_ends = {job_pixels, job_noise, job_sink, &job};
     const struct visibility_ends ends = {job_read, job_write, &job};
     canvas_init(&job.canvas, image, seed);

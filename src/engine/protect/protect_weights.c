@@ -52,7 +52,7 @@ static const struct layer_shape {
 };
 
 /* Each shape in the file: parts are its outputs there for each output here. */
-static const struct kind {
+static const struct shape_kind {
     uint16_t kernel, stride;
     unsigned taps, parts;
 } kinds[] = {[CONV_3X3] = {3, 1, 9, 1}, [CONV_DOWN] = {2, 2, 4, 1}, [CONV_UP] = {1, 1, 1, 4}};
@@ -112,7 +112,7 @@ static size_t layer_offset(unsigned layer)
 static const char *entry_check(const uint8_t *entry, unsigned layer)
 {
     const struct layer_shape *shape = &shapes[layer % net_layer_count];
-    const struct kind *kind = &kinds[shape->shape];
+    const struct shape_kind *kind = &kinds[shape->shape];
     const char *prefix = drawers[layer / net_layer_count];
     char name[name_bytes] = {0};
     memcpy(name, prefix, strlen(prefix));
@@ -164,7 +164,7 @@ static const char *file_check(const uint8_t *bytes, size_t size)
 static void output_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes,
                         unsigned theirs, unsigned ours)
 {
-    const struct kind *kind = &kinds[shape->shape];
+    const struct shape_kind *kind = &kinds[shape->shape];
     const uint8_t *biases = bytes + (layer_values(shape) - file_outputs(shape)) * 2;
     for (unsigned part = 0; part < kind->parts; part++)
         conv->bias[part * conv->outputs + ours] = half_at(biases + ((size_t)theirs * kind->parts + part) * 2);

@@ -20,7 +20,7 @@ static const float component_most = 0.2f;      /* keeps one strong edge from dom
 static const float second_angle_share = 0.85f; /* a direction this strong makes a second point */
 static const double level_step = 1.26;         /* scale from one level to the next */
 
-struct level {
+struct keypoint_level {
     int width;
     int height;
     double size;
@@ -28,13 +28,13 @@ struct level {
     float *response;
 };
 
-static float at(const float *values, const struct level *level, int x, int y)
+static float at(const float *values, const struct keypoint_level *level, int x, int y)
 {
     return values[(size_t)y * (size_t)level->width + (size_t)x];
 }
 
 /* Reduce the plane by the mean over the area of each pixel of the level. */
-static void level_reduce(const float *plane, int width, const struct level *level)
+static void level_reduce(const float *plane, int width, const struct keypoint_level *level)
 {
     for (int y = 0; y < level->height; y++) {
         for (int x = 0; x < level->width; x++) {
@@ -56,7 +56,7 @@ static void level_reduce(const float *plane, int width, const struct level *leve
 }
 
 /* Compute a difference of two blurs, which is strong on blobs and corners. */
-static bool level_respond(struct level *level, struct workspace *workspace)
+static bool level_respond(struct keypoint_level *level, struct workspace *workspace)
 {
     size_t mark = workspace_mark(workspace);
     size_t count = (size_t)level->width * (size_t)level->height;
@@ -77,7 +77,7 @@ static bool level_respond(struct level *level, struct workspace *workspace)
 }
 
 /* True at an extremum that is not on an edge. */
-static bool is_point(const struct level *level, int x, int y)
+static bool is_point(const struct keypoint_level *level, int x, int y)
 {
     float middle = at(level->response, level, x, y);
     float xx = at(level->response, level, x + 1, y) + at(level->response, level, x - 1, y) - 2 * middle;
@@ -104,7 +104,7 @@ struct gradient {
     float angle;
 };
 
-static struct gradient gradient_at(const struct level *level, int x, int y)
+static struct gradient gradient_at(const struct keypoint_level *level, int x, int y)
 {
     float dx = at(level->values, level, x + 1, y) - at(level->values, level, x - 1, y);
     float dy = at(level->values, level, x, y + 1) - at(level->values, level, x, y - 1);
@@ -112,7 +112,7 @@ static struct gradient gradient_at(const struct level *level, int x, int y)
     return (struct gradient){sqrtf(dx * dx + dy * dy), atan2f(dy, dx)};
 }
 
-static void angles_gather(const struct level *level, int x, int y, float bins[angle_bins])
+static void angles_gather(const struct keypoint_level *level, int x, int y, float bins[angle_bins])
 {
     float raw[angle_bins] = {0};
 
@@ -169,7 +169,7 @@ static void description_scale(const float *cells, uint8_t *description)
     }
 }
 
-static void describe(const struct level *level, int x, int y, struct keypoint *point)
+static void describe(const struct keypoint_level *level, int x, int y, struct keypoint *point)
 {
     float cells[keypoint_bytes] = {0};
     float cosine = cosf(point->angle);
@@ -191,7 +191,7 @@ static void describe(const struct level *level, int x, int y, struct keypoint *p
     description_scale(cells, point->description);
 }
 
-static int points_add(const struct level *level, int x, int y, struct keypoint *points, int room)
+static int points_add(const struct keypoint_level *level, int x, int y, struct keypoint *points, int room)
 {
     float bins[angle_bins];
     float most = 0;
@@ -227,7 +227,7 @@ static int float_compare(const void *left, const void *right)
 }
 
 /* Return the response that keypoint_level_max points of the level exceed. */
-static float level_threshold(const struct level *level, float *strengths)
+static float level_threshold(const struct keypoint_level *level, float *strengths)
 {
     size_t count = 0;
 
@@ -241,7 +241,8 @@ static float level_threshold(const struct level *level, float *strengths)
     return strengths[keypoint_level_max];
 }
 
-static int level_points(struct level *level, struct workspace *workspace, struct keypoint *points, int room)
+static int level_points(struct keypoint_level *level, struct workspace *workspace, struct keypoint *points,
+                        int room)
 {
     size_t mark = workspace_mark(workspace);
     float *strengths =
@@ -264,7 +265,7 @@ int keypoint_find(const float *plane, int width, int height, struct workspace *w
 {
     size_t mark = workspace_mark(workspace);
     size_t most = (size_t)width * (size_t)height;
-    struct level level = {.size = 1};
+    struct keypoint_level level = {.size = 1};
     int count = 0;
 
     level.values = workspace_take(workspace, most, sizeof(float));

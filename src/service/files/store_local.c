@@ -375,7 +375,7 @@ static DIR *folder_stream(int parent, const char *name)
     return stream;
 }
 
-struct listing {
+struct local_listing {
     enum filekey_kind kind;
     int64_t order_id; /* 0: all orders */
     storage_visit *visit;
@@ -383,7 +383,7 @@ struct listing {
     bool is_stopped;
 };
 
-static void name_visit(struct listing *listing, int folder, const char *name)
+static void name_visit(struct local_listing *listing, int folder, const char *name)
 {
     struct storage_key key = {.kind = listing->kind};
     struct storage_facts facts;
@@ -397,7 +397,7 @@ static void name_visit(struct listing *listing, int folder, const char *name)
 }
 
 /* Visits one shard; a missing shard is empty. */
-static int shard_list(struct store_local *storage, struct listing *listing, unsigned shard)
+static int shard_list(struct store_local *storage, struct local_listing *listing, unsigned shard)
 {
     char name[shard_size];
     snprintf(name, sizeof name, "%03x", shard % store_local_shard_count);
@@ -419,7 +419,7 @@ static enum iw_error local_walk(struct storage *storage, struct context *context
                                 struct storage_cursor *cursor, storage_visit *visit, void *user)
 {
     for (int kind = 0; kind < FILEKEY_KIND_COUNT; kind++) {
-        struct listing listing = {.kind = (enum filekey_kind)kind, .visit = visit, .user = user};
+        struct local_listing listing = {.kind = (enum filekey_kind)kind, .visit = visit, .user = user};
         int why = shard_list(local_of(storage), &listing, cursor->part);
         if (why != 0)
             return store_failed(context, "list", why);
@@ -431,7 +431,7 @@ static enum iw_error local_walk(struct storage *storage, struct context *context
 static enum iw_error local_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                                 int64_t order_id, storage_visit *visit, void *user)
 {
-    struct listing listing = {.kind = kind, .order_id = order_id, .visit = visit, .user = user};
+    struct local_listing listing = {.kind = kind, .order_id = order_id, .visit = visit, .user = user};
     unsigned first = order_id != 0 ? shard_of(order_id) : 0;
     unsigned last = order_id != 0 ? first : store_local_shard_count - 1;
     for (unsigned shard = first; shard <= last && !listing.is_stopped; shard++) {

@@ -58,7 +58,7 @@ static void query_add(struct s3_call *call, const char *name, const char *value)
     call->query[call->query_count++] = (struct sigv4_pair){name, value};
 }
 
-static void header_add(struct s3_call *call, const char *name, const char *value)
+static void call_header_add(struct s3_call *call, const char *name, const char *value)
 {
     call->headers[call->header_count++] = (struct sigv4_pair){name, value};
 }
@@ -139,7 +139,7 @@ static enum iw_error upload_begin(struct store_s3_writer *writer, struct context
     struct s3_call call = {.method = S3_POST, .key = key_text(context, writer), .body = "", .sink = -1};
     type_set(writer);
     query_add(&call, "uploads", "");
-    header_add(&call, "content-type", writer->type);
+    call_header_add(&call, "content-type", writer->type);
     enum iw_error error = s3_call(s3_of(writer->base.storage), context, &call, 1);
     if (error != IW_OK)
         return error;
@@ -249,7 +249,7 @@ static enum iw_error object_put(struct store_s3_writer *writer, struct context *
                            .body_bytes = writer->size,
                            .sink = -1};
     type_set(writer);
-    header_add(&call, "content-type", writer->type);
+    call_header_add(&call, "content-type", writer->type);
     enum iw_error error = s3_call(s3_of(writer->base.storage), context, &call, 1);
     return error == IW_OK && call.status != 200 ? s3_fail(context, &call, "not stored") : error;
 }
@@ -297,7 +297,7 @@ static enum iw_error s3_get(struct storage *storage, struct context *context, co
     }
     struct s3_call call = {.method = S3_GET, .key = storage_key_text(context->arena, key), .sink = file};
     if (etag != NULL)
-        header_add(&call, "if-match", etag);
+        call_header_add(&call, "if-match", etag);
     enum iw_error error = s3_call(s3_of(storage), context, &call, 1);
     struct stat found;
     if (error == IW_OK && call.status == 404)
@@ -350,7 +350,7 @@ static enum iw_error page_delete(struct storage *storage, struct context *contex
     crypto_md5_end(md5, digest);
     struct s3_call call = {.method = S3_POST, .body = body.data, .body_bytes = body.length, .sink = -1};
     query_add(&call, "delete", "");
-    header_add(&call, "content-md5", crypto_base64(arena, digest, sizeof digest));
+    call_header_add(&call, "content-md5", crypto_base64(arena, digest, sizeof digest));
     enum iw_error error = s3_call(s3_of(storage), context, &call, 1);
     if (error != IW_OK)
         return error;
@@ -376,7 +376,7 @@ static enum iw_error s3_delete_list(struct storage *storage, struct context *con
 
 /* ---- Listing ---- */
 
-struct listing {
+struct s3_listing {
     const char *prefix; /* of the texts of the keys */
     const char *after;  /* the text of a key; "" at the start */
     int most;           /* keys of a page */
@@ -387,7 +387,8 @@ struct listing {
     char last[storage_key_size]; /* of the page; "" without one */
 };
 
-static void object_visit(struct listing *listing, struct arena *arena, const char *text, const char *object)
+static void object_visit(struct s3_listing *listing, struct arena *arena, const char *text,
+                         const char *object)
 {
     struct storage_key key;
     struct storage_facts facts = {.modified_ms = time_read(element_of(arena, "LastModified", object))};
@@ -398,7 +399,7 @@ static void object_visit(struct listing *listing, struct arena *arena, const cha
 }
 
 /* Objects that are no keys of the service are skipped. */
-static enum iw_error page_list(struct storage *storage, struct context *context, struct listing *listing)
+static enum iw_error page_list(struct storage *storage, struct context *context, struct s3_listing *listing)
 {
     struct arena *arena = context->arena;
     struct s3 *s3 = s3_of(storage);
@@ -430,7 +431,7 @@ static enum iw_error s3_list(struct storage *storage, struct context *context, e
                              int64_t order_id, storage_visit *visit, void *user)
 {
     const char *folder = filekey_folder(kind);
-    struct listing listing = {
+    struct s3_listing listing = {
         .prefix = order_id != 0 ? arena_printf(context->arena, "%s/%lld/", folder, (long long)order_id)
                                 : arena_printf(context->arena, "%s/", folder),
         .after = "",
@@ -449,7 +450,7 @@ static enum iw_error s3_list(struct storage *storage, struct context *context, e
 static enum iw_error s3_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                              storage_visit *visit, void *user)
 {
-    struct listing listing = {
+    struct s3_listing listing = {
         .prefix = "", .after = cursor->after, .most = keys_a_step, .visit = visit, .user = user};
     enum iw_error error = page_list(storage, context, &listing);
     if (error != IW_OK)
@@ -520,7 +521,7 @@ static enum iw_error s3_peek(struct storage *storage, struct context *context, s
     for (size_t i = 0; i < count; i++) {
         calls[i] = (struct s3_call){
             .method = S3_GET, .key = storage_key_text(context->arena, &objects[i].key), .sink = -1};
-        header_add(&calls[i], "range", arena_printf(context->arena, "bytes=0-%d", sniff_bytes - 1));
+        call_header_add(&calls[i], "range", arena_printf(context->arena, "bytes=0-%d", sniff_bytes - 1));
     }
     enum iw_error error = s3_call(s3_of(storage), context, calls, count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {
@@ -545,9 +546,9 @@ static enum iw_error s3_copy(struct storage *storage, struct context *context, s
     for (size_t i = 0; i < count; i++) {
         calls[i] = (struct s3_call){
             .method = S3_PUT, .key = storage_key_text(arena, &to[i]), .body = "", .sink = -1};
-        header_add(&calls[i], "x-amz-copy-source",
-                   s3_copy_source(s3_of(storage), arena, storage_key_text(arena, &objects[i].key)));
-        header_add(&calls[i], "x-amz-copy-source-if-match", objects[i].etag);
+        call_header_add(&calls[i], "x-amz-copy-source",
+                        s3_copy_source(s3_of(storage), arena, storage_key_text(arena, &objects[i].key)));
+        call_header_add(&calls[i], "x-amz-copy-source-if-match", objects[i].etag);
     }
     enum iw_error error = s3_call(s3_of(storage), context, calls, count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {

@@ -115,7 +115,7 @@ struct canonical {
     const char *signed_headers; /* "host;x-amz-date" */
 };
 
-static void header_add(struct canonical *canonical, const char *name, const char *value)
+static void canonical_header_add(struct canonical *canonical, const char *name, const char *value)
 {
     if (canonical->header_count == sigv4_pairs_max)
         abort(); /* The callers' headers are constant. */
@@ -126,9 +126,9 @@ static void headers_make(struct canonical *canonical, struct arena *arena)
 {
     const struct sigv4_request *request = canonical->request;
     struct text names;
-    header_add(canonical, "host", request->host);
+    canonical_header_add(canonical, "host", request->host);
     for (size_t i = 0; i < request->header_count; i++)
-        header_add(canonical, request->headers[i].name, request->headers[i].value);
+        canonical_header_add(canonical, request->headers[i].name, request->headers[i].value);
     qsort(canonical->headers, canonical->header_count, sizeof canonical->headers[0], by_name);
     text_init(&names, arena);
     for (size_t i = 0; i < canonical->header_count; i++)
@@ -199,8 +199,8 @@ const char *sigv4_authorization(struct sigv4 *sigv4, struct arena *arena, const 
 {
     struct canonical canonical = {.request = request, .payload = request->payload_sha256};
     sigv4_date(request->time_ms, canonical.date);
-    header_add(&canonical, "x-amz-content-sha256", request->payload_sha256);
-    header_add(&canonical, "x-amz-date", canonical.date);
+    canonical_header_add(&canonical, "x-amz-content-sha256", request->payload_sha256);
+    canonical_header_add(&canonical, "x-amz-date", canonical.date);
     headers_make(&canonical, arena);
     canonical.query = sigv4_query(arena, request->query, request->query_count);
     return arena_printf(arena, "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s",
