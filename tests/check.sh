@@ -43,7 +43,7 @@ summary() {
 check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
 
 part_deps() {
-    check_one "$root/dev" deps
+    check_one "$root/dev" deps check
     # Without these packages the part "cluster" is skipped.
     "$root/dev" deps cluster || :
     check_one "$root/dev" deps npm

@@ -48,7 +48,7 @@ const char *protect_strength_name(enum protect_strength strength);
 bool protect_strength_by_name(const char *name, enum protect_strength *strength);
 
 /*
- * Reads a weights file from memory (format: tools/README.md). Checks magic, version, layer
+ * Reads a weights file from memory (format: tools/train/README.md). Checks magic, version, layer
  * table and size; the caller checks the SHA-256 at the end. Returns WEIGHTS_INVALID with a
  * sentence in *why, or NO_MEMORY. On success the caller owns *protect and may free the bytes.
  */

@@ -86,8 +86,8 @@ def python_extract(archive, folder):
 
 
 def needs(name):
-    """All are packages of ./dev deps; when one is missing, these tests fail and name it."""
-    assert shutil.which(name), f"{name} is not installed: ./dev deps"
+    """All are packages of ./dev deps check; when one is missing, these tests fail and name it."""
+    assert shutil.which(name), f"{name} is not installed: ./dev deps check"
     return name
 
 

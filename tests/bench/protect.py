@@ -6,7 +6,7 @@ It runs imgwardctl image protect on crops of photographs and drawings.
 - Effect: the relative latent shift |E(y) - E(x)| / |E(x)| of the surrogate encoders.  It is measured plain and after the same
   processing of x and y.
 
---third is an encoder of tools/autoencoder.py, which the engine's training does not use.
+--third is an encoder of tools/train/autoencoder.py, which the engine's training does not use.
 
 --other CTL WEIGHTS also measures another engine: its strength low, scaled to the same butteraugli for each picture.
 """
@@ -47,7 +47,7 @@ try:
 except ImportError as missing:
     skip("%s is not installed (./dev deps bench)" % missing.name)
 
-sys.path.insert(0, os.path.join(TOP, "tools"))
+sys.path.insert(0, os.path.join(TOP, "tools", "train"))
 from autoencoder import load_autoencoder  # noqa: E402
 from encoders import FILES, latent_shift, load_encoder  # noqa: E402
 from pictures import list_pictures, load_picture, split_pictures  # noqa: E402
@@ -208,7 +208,7 @@ def options_of():
     parser.add_argument("--held", default=os.path.join(TOP, "..", "shared", "training-images"),
                         help="training pictures, of which those kept from training are judged")
     parser.add_argument("--encoders", default=os.path.join(TOP, "..", "shared", "models"))
-    parser.add_argument("--third", help="an encoder of tools/autoencoder.py")
+    parser.add_argument("--third", help="an encoder of tools/train/autoencoder.py")
     parser.add_argument("--jpeg", type=int, default=0, metavar="QUALITY", help="protect JPEG files of a quality instead of PNG")
     parser.add_argument("--photos", type=int, default=30, help="held-out photographs and paintings")
     parser.add_argument("--drawings", type=int, default=14)

@@ -11,7 +11,7 @@ flags='-gline-tables-only -O2 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,
 case ${1:-} in
 --add) exec "$here/corpus.sh" add "${@:2}" ;;
 esac
-command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps"; exit 3; }
+command -v clang >/dev/null || { echo "fuzz: clang is missing; ./dev deps check"; exit 3; }
 
 [ -x "$root/configure" ] || (cd "$root" && autoreconf -i)
 mkdir -p "$tree"

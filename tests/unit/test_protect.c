@@ -78,7 +78,7 @@ static unsigned recorded_level(uint32_t x, uint32_t y, uint32_t c)
     return (x * (3 + c) + y * (7 - 2 * c) + x * y / (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256;
 }
 
-/* A few levels on the left.  tools/record_output.py draws the same. */
+/* A few levels on the left.  tools/train/record_output.py draws the same. */
 static unsigned recorded_half_level(uint32_t x, uint32_t y, uint32_t c)
 {
     const unsigned busy = recorded_level(x, y, c);

@@ -1,6 +1,6 @@
 /*
  * The layers of the anti-AI network, the parameters of the visibility model, and the file with both
- * (format: tools/README.md; tools/perceptual.py defines the same layers).
+ * (format: tools/train/README.md; tools/train/perceptual.py defines the same layers).
  */
 #ifndef ENGINE_PROTECT_PROTECT_WEIGHTS_H
 #define ENGINE_PROTECT_PROTECT_WEIGHTS_H
@@ -54,7 +54,7 @@ enum {
 
 enum { model_levels = 4, model_planes = 3 /* luma, blue and red difference */ };
 
-/* The numbers of the file, in its order.  tools/visibility.py names the source of each of the visibility
+/* The numbers of the file, in its order.  tools/train/visibility.py names the source of each of the visibility
  * model. */
 struct net_model {
     float slopes[net_drawer_count][net_gate_count];   /* of the gates */
