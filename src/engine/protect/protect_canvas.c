@@ -5,8 +5,8 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 
-/* tools/train/followers.py computes the same.  Its margin of repeated pixels is canvas_reach_px, so its first noise
- * place is the same as here. */
+/* tools/train/followers.py computes the same.  Its margin of repeated pixels is canvas_reach_px, so its first
+ * noise place is the same as here. */
 enum { noise_margin = canvas_reach_px / canvas_noise_px, hash_values = 8 };
 
 /* Pixels of a row at half size that are computed together. */

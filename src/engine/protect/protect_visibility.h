@@ -1,8 +1,8 @@
 /*
  * The visibility model of the anti-AI engine: how visible a perturbation of a picture is, place by place.
- * tools/train/visibility.py computes the same and names the sources.  Thresholds: Watson and others 1997. Luminance
- * adaptation: Watson 1993.  Masking: Legge, Foley 1980; Daly 1993.  Pooling with exponent 4: Quick 1974.  The
- * bands are those of a Laplacian pyramid: Burt, Adelson 1983.
+ * tools/train/visibility.py computes the same and names the sources.  Thresholds: Watson and others 1997.
+ * Luminance adaptation: Watson 1993.  Masking: Legge, Foley 1980; Daly 1993.  Pooling with exponent 4: Quick
+ * 1974.  The bands are those of a Laplacian pyramid: Burt, Adelson 1983.
  *
  * Pictures are processed row by row; each level of a pyramid keeps its last rows.  Planes are luma, blue and
  * red difference (BT.601).  A picture without colour has luma only.

@@ -54,8 +54,8 @@ enum {
 
 enum { model_levels = 4, model_planes = 3 /* luma, blue and red difference */ };
 
-/* The numbers of the file, in its order.  tools/train/visibility.py names the source of each of the visibility
- * model. */
+/* The numbers of the file, in its order.  tools/train/visibility.py names the source of each of the
+ * visibility model. */
 struct net_model {
     float slopes[net_drawer_count][net_gate_count];   /* of the gates */
     float change_gains[net_drawer_count];             /* of the change of an answer */
