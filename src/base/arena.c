@@ -22,9 +22,9 @@ struct arena_ending {
 };
 
 struct arena {
-    struct arena_block *first; /* kept by arena_reset */
+    struct arena_block *first; /* not freed by arena_reset */
     struct arena_block *current;
-    struct arena_ending *endings; /* the last one first */
+    struct arena_ending *endings; /* in reverse order of arena_at_end */
     size_t limit_bytes;
     size_t used_bytes;
 };
@@ -119,7 +119,7 @@ static char *place_next(const struct arena *arena)
     return (char *)(arena->current + 1) + arena->current->used_bytes;
 }
 
-/* Like arena_alloc, but the bytes are not zeroed. Returns place_next() when room_left() is large enough. */
+/* Like arena_alloc, but does not zero the bytes. Returns place_next() if room_left() is large enough. */
 static char *arena_take(struct arena *arena, size_t bytes)
 {
     if (bytes > arena->limit_bytes - arena->used_bytes)
@@ -148,7 +148,7 @@ void *arena_array(struct arena *arena, size_t count, size_t bytes)
     return arena_alloc(arena, count * bytes);
 }
 
-/* The room is the next power of two. */
+/* The array has room for the next power of two. */
 void *arena_more(struct arena *arena, void *items, size_t count, size_t bytes)
 {
     if ((count & (count - 1)) != 0)

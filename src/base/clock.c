@@ -5,7 +5,10 @@
 
 static int64_t offset_ms;
 
-/* 9999-12-31T23:59:59.999Z: the last time with a four-digit year, also in the database. */
+/*
+ * 9999-12-31T23:59:59.999Z: the last time with a four-digit year, which is also the latest that the database
+ * accepts.
+ */
 static const int64_t latest_ms = 253402300799999;
 
 static int64_t clock_read_ms(clockid_t id)
@@ -47,7 +50,7 @@ void clock_iso(int64_t time_ms, char text[clock_iso_size])
     time_t seconds = (time_t)floor_div(time_ms, 1000);
     gmtime_r(&seconds, &parts);
     int millisecond = (int)(time_ms - floor_div(time_ms, 1000) * 1000);
-    /* Written without printf for speed: each response and its log line hold about six times. */
+    /* Does not use printf, for speed: each response and its log line contain about six timestamps. */
     memcpy(text, "YYYY-MM-DDTHH:MM:SS.mmmZ", clock_iso_size);
     digits_write(text, (unsigned)(parts.tm_year + 1900), 4);
     digits_write(text + 5, (unsigned)(parts.tm_mon + 1), 2);
@@ -73,7 +76,7 @@ void clock_day(int64_t time_ms, char text[11])
     text[10] = '\0';
 }
 
-/* Reads exactly count digits and advances *text; -1 when there are fewer. */
+/* Reads exactly count digits and advances *text; returns -1 if there are fewer. */
 static int digits_read(const char **text, int count)
 {
     int value = 0;

@@ -17,7 +17,7 @@ enum { clock_iso_size = 25 };
 /* Milliseconds since 1970-01-01 UTC, with the offset applied. */
 int64_t clock_now_ms(void);
 
-/* Milliseconds of the monotonic clock; only differences have a meaning. */
+/* Milliseconds of the monotonic clock; only differences between two readings have a meaning. */
 int64_t clock_monotonic_ms(void);
 
 /* Sets the offset of clock_now_ms in this process. */
@@ -33,8 +33,8 @@ const char *clock_iso_text(struct arena *arena, int64_t time_ms);
 void clock_day(int64_t time_ms, char text[11]);
 
 /*
- * Reads an ISO 8601 time: date, "T", time with or without fraction, and "Z" or an offset such
- * as +02:00. False for any other text, and for times before 1970 or after 9999 in UTC.
+ * Reads an ISO 8601 time: date, "T", time with or without fraction, and "Z" or an offset such as +02:00.
+ * Returns false for any other text, and for times before 1970 or after 9999 in UTC.
  */
 bool clock_iso_read(const char *text, int64_t *time_ms);
 

@@ -27,7 +27,7 @@
 #section, #name, CONFIG_INTEGER, offsetof(struct config, section##_##name), value, least, most,      \
             reload, sentence                                                                                 \
     }
-/* An integer whose 0, the default, follows the machine (config_follow). */
+/* An integer that config_follow computes from the machine if the file sets 0, the default. */
 #define FOLLOWING(section, name, least, most, sentence)                                                      \
     {                                                                                                        \
 #section, #name, CONFIG_FOLLOWING, offsetof(struct config, section##_##name), "0", least, most,      \
@@ -41,18 +41,18 @@
 
 #define QUOTA(section, name, value, what)                                                                    \
     INTEGER(section, name, value, 0, 4611686018427387904, true,                                              \
-            "Most " what " of an account of this plan; 0 is no limit.")
+            "Most " what " of an account of this plan; 0 means no limit.")
 
 static const struct config_key keys[] = {
     TEXT(database, socket, "/run/mysqld/mysqld.sock", false,
          "Unix socket of MariaDB; empty to use host and port."),
-    TEXT(database, host, "127.0.0.1", false, "Host of MariaDB when no socket is set."),
-    INTEGER(database, port, "3306", 1, 65535, false, "Port of MariaDB when no socket is set."),
+    TEXT(database, host, "127.0.0.1", false, "Host of MariaDB if no socket is set."),
+    INTEGER(database, port, "3306", 1, 65535, false, "Port of MariaDB if no socket is set."),
     KIND(CONFIG_ENDPOINTS, database, hosts, "", false,
          "Servers of a cluster, instead of socket, host and port: \"a, b:3307, /run/c.sock\"; the first "
-         "one that is ready is used; empty for one server."),
+         "server that is ready is used; empty if there is only one server."),
     INTEGER(database, back_s, "30", 0, 86400, false,
-            "Seconds for which an earlier one of hosts must be ready before it is used again."),
+            "Seconds for which an earlier server of hosts must be ready before it is used again."),
     TEXT(database, name, "imgward", false, "Name of the database."),
     TEXT(database, user, "imgward", false, "User of the database."),
     TEXT(database, password_file, "", false,
@@ -62,31 +62,32 @@ static const struct config_key keys[] = {
     INTEGER(database, statement_max_s, "1", 1, 60, false,
             "Seconds after which the server ends a statement of imgward-api; the answer is 503."),
     TEXT(redis, socket, "", false, "Unix socket of Redis; empty to use host and port."),
-    TEXT(redis, host, "127.0.0.1", false, "Host of Redis when no socket is set."),
-    INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis when no socket is set."),
+    TEXT(redis, host, "127.0.0.1", false, "Host of Redis if no socket is set."),
+    INTEGER(redis, port, "6379", 1, 65535, false, "Port of Redis if no socket is set."),
     KIND(CONFIG_ENDPOINTS, redis, sentinels, "", false,
-         "Sentinels that name the master, instead of socket, host and port: \"a, b:26379, c\"; empty for "
+         "Sentinels that report the master, instead of socket, host and port: \"a, b:26379, c\"; empty for "
          "none."),
-    TEXT(redis, master, "mymaster", false, "Name of the master at the Sentinels."),
+    TEXT(redis, master, "mymaster", false, "Name under which the Sentinels monitor the master."),
     TEXT(redis, password_file, "", false,
-         "File with the password on one line, mode 0600; empty for none. Sentinels get it too."),
+         "File with the password on one line, mode 0600; empty for none. The Sentinels receive the same "
+         "password."),
     INTEGER(redis, timeout_ms, "250", 10, 10000, false,
             "Milliseconds to wait for Redis before continuing without it."),
     INTEGER(redis, retry_ms, "1000", 10, 60000, false,
-            "Milliseconds without a new attempt after Redis failed."),
+            "Milliseconds to wait before the next attempt after Redis failed."),
     TEXT(redis, prefix, "imgward:", false, "Prefix of every Redis key."),
     TEXT(api, socket, "/run/imgward/api.sock", false, "Unix socket of the pool, for nginx."),
     FOLLOWING(api, processes, 1, 1024,
               "Processes of the pool; 0 follows the machine: eight per core, fewer with little memory."),
     INTEGER(api, backlog, "1024", 1, 65535, false, "Connections that the kernel queues for the pool."),
     INTEGER(api, requests_per_process, "0", 0, 1000000000, true,
-            "Requests after which a pool process is replaced; 0 is never."),
+            "Requests after which a pool process is replaced; 0 means never."),
     INTEGER(api, key_cache_s, "5", 0, 300, true,
-            "Seconds that a process caches an API key; a revocation takes effect within them; 0 is off."),
-    INTEGER(
-        api, in_flight_max, "32", 1, 1024, true,
-        "Requests of one account that the pool serves at the same time at most; a plan has one for each 30 "
-        "requests a minute, at least 4."),
+            "Seconds for which a process caches an API key, and after which a revocation takes effect at the "
+            "latest; 0 disables the cache."),
+    INTEGER(api, in_flight_max, "32", 1, 1024, true,
+            "Most requests of one account that the pool serves at the same time; a plan allows one for each "
+            "30 requests a minute, but at least 4."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
     KIND(CONFIG_WEB_URL, api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),
@@ -101,57 +102,60 @@ static const struct config_key keys[] = {
     TEXT(store, s3_endpoint, "", false,
          "URL of the object store without a path, as https://s3.example.com; needed with driver s3."),
     TEXT(store, s3_public_endpoint, "", false,
-         "The same for the URLs of clients, when they reach the object store by another name; empty for "
-         "s3_endpoint."),
-    TEXT(store, s3_region, "us-east-1", false, "Region of the bucket, part of every signature."),
+         "The same for URLs that clients receive, if they reach the object store under another name; empty "
+         "for s3_endpoint."),
+    TEXT(store, s3_region, "us-east-1", false, "Region of the bucket; it is part of every signature."),
     TEXT(store, s3_bucket, "", false, "Name of the bucket; it must exist."),
     TEXT(store, s3_prefix, "", false,
-         "Start of every key in the bucket: letters, digits, and - _ . /; must end with /; empty for none."),
+         "Prefix of every key in the bucket: letters, digits, and - _ . /; must end with /; empty for none."),
     BOOLEAN(store, s3_path_style, "true", false,
-            "true puts the bucket in the path of URLs, false in the host name."),
+            "true puts the name of the bucket into the path of URLs, false into the host name."),
     TEXT(store, s3_access_key_file, "", false, "File with the access key on one line, mode 0600."),
     TEXT(store, s3_secret_key_file, "", false, "File with the secret key on one line, mode 0600."),
     TEXT(store, s3_ca_file, "", false,
-         "PEM file of certificates for the object store; empty for the system's certificates."),
+         "PEM file of trusted certificates for the object store; empty for the system's certificates."),
     INTEGER(store, s3_timeout_s, "5", 1, 60, false,
             "Seconds without progress after which a request to the object store is tried again."),
     TEXT(store, s3_events_key_file, "", false,
-         "File with the key of the object store's notifications on one line, mode 0600; empty refuses them."),
+         "File with the key of the object store's notifications on one line, mode 0600; if empty, "
+         "notifications are rejected."),
     BOOLEAN(console, enabled, "no", false, "Whether imgward-console serves the web console."),
     TEXT(console, socket, "/run/imgward-console/console.sock", false,
          "Unix socket of the console, for nginx."),
     FOLLOWING(console, processes, 1, 256,
-              "Processes of the console, for as many sign-ins at once; 0 follows the machine: 2 to 8."),
+              "Processes of the console, each of which handles one sign-in at a time; 0 follows the machine: "
+              "2 to 8."),
     TEXT(console, database_user, "", false, "User of the database for the console; empty for database.user."),
     TEXT(console, database_password_file, "", false,
          "File with the password of console.database_user, mode 0600; empty for unix_socket authentication."),
     TEXT(console, pid_file, "", false, "File for the process id of the supervisor; empty for none."),
     TEXT(console, sign_up, "closed", true,
-         "closed: only the operator makes users; invite: owners of accounts may invite; open: everyone may "
+         "closed: only the operator creates users; invite: owners of accounts may invite; open: anyone may "
          "sign up."),
-    TEXT(console, sign_up_plan, "free", true, "Plan of an account that a user makes by signing up."),
+    TEXT(console, sign_up_plan, "free", true, "Plan of an account that a user creates by signing up."),
     INTEGER(console, requests_per_minute, "600", 60, 1000000, true,
             "Requests a minute that the users of one account may send to the console."),
     INTEGER(console, session_idle_s, "43200", 60, 31536000, true,
             "Seconds without a request after which a session ends."),
     INTEGER(console, session_s, "604800", 60, 31536000, true, "Seconds after which every session ends."),
-    INTEGER(console, reset_s, "3600", 60, 604800, true, "Seconds a link that sets a password is valid."),
+    INTEGER(console, reset_s, "3600", 60, 604800, true,
+            "Seconds for which a link that sets a password is valid."),
     INTEGER(console, invitation_s, "604800", 60, 31536000, true,
-            "Seconds an invitation, or a link that verifies an address, is valid."),
+            "Seconds for which an invitation, or a link that verifies an address, is valid."),
     INTEGER(console, invitations_max, "20", 1, 100000, true,
-            "Open invitations of an account, and invitations that it may send in a day."),
+            "Most open invitations of an account, and most invitations that an account may send in a day."),
     INTEGER(console, hash_operations, "2", 1, 100, true,
             "Passes of Argon2id over its memory for a password (libsodium: opslimit)."),
     INTEGER(console, hash_memory_bytes, "67108864", 8192, 4294967296, true,
             "Memory of Argon2id for a password in bytes (libsodium: memlimit)."),
     INTEGER(console, audit_kept_days, "400", 1, 3650, true, "Days after which a security event is deleted."),
     TEXT(console, operator_contact, "", true,
-         "Address or URL at which users reach the operator; the console shows it."),
+         "E-mail address or URL at which users reach the operator; the console shows it."),
     KIND(CONFIG_MAIL_URL, mail, url, "", true,
-         "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; empty: no mail is sent."),
+         "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; if empty, no mail is sent."),
     KIND(CONFIG_MAILBOX, mail, from, "", true,
-         "Address that mails come from, as name@example.com or Display name <name@example.com>."),
-    TEXT(mail, user, "", true, "User at the mail server; empty for none."),
+         "Sender of all mail, as name@example.com or Display name <name@example.com>."),
+    TEXT(mail, user, "", true, "User name for the mail server; empty for none."),
     TEXT(mail, password_file, "", true, "File with the password of mail.user on one line, mode 0600."),
     BOOLEAN(mail, tls, "yes", true, "Whether smtp:// requires STARTTLS."),
     TEXT(store, path, IW_LOCALSTATEDIR "/lib/imgward/store", false,
@@ -161,20 +165,21 @@ static const struct config_key keys[] = {
          "1970; "
          "the first key whose FROM is past signs."),
     INTEGER(store, upload_max_bytes, "52428800", 1024, 4294967296, true, "Largest uploaded file in bytes."),
-    INTEGER(
-        store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
-        "Free bytes of the store's file system, and of a local database's, below which orders and uploads "
-        "are refused; 0 is off."),
-    INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds an upload URL is valid."),
-    INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds a download URL is valid."),
+    INTEGER(store, free_min_bytes, "1073741824", 0, 1125899906842624, true,
+            "Free bytes on the file systems of the store and of a local database below which orders and "
+            "uploads are refused; 0 disables the check."),
+    INTEGER(store, upload_url_s, "3600", 10, 604800, true, "Seconds for which an upload URL is valid."),
+    INTEGER(store, download_url_s, "3600", 10, 604800, true, "Seconds for which a download URL is valid."),
     TEXT(store, cors_origins, "", true,
          "Origins that may upload and download from a browser (CORS), separated by spaces."),
     INTEGER(orders, pending_s, "86400", 10, 31536000, true,
-            "Seconds after which a pending order that was not confirmed fails."),
+            "Seconds after which a pending order fails if it was not confirmed."),
     INTEGER(orders, rows_kept_days, "90", 0, 36500, true,
-            "Days after its end at which an order without files is forgotten; 0 is never."),
-    INTEGER(orders, stuck_s, "86400", 60, 31536000, true,
-            "Seconds after which an order in progress with a job of twenty attempts or more fails."),
+            "Days after which an ended order whose files were deleted is removed from the database; 0 means "
+            "never."),
+    INTEGER(
+        orders, stuck_s, "86400", 60, 31536000, true,
+        "Seconds after which an order in progress fails if one of its jobs has had twenty or more attempts."),
     INTEGER(orders, complete_s, "604800", 10, 315360000, true,
             "Seconds after creation at which an order's files are deleted."),
     QUOTA(quotas_free, orders_pending, "500", "orders that have not ended"),
@@ -206,15 +211,16 @@ static const struct config_key keys[] = {
     INTEGER(worker, lease_s, "30", 5, 3600, true, "Seconds until a lease without a heartbeat expires."),
     INTEGER(worker, heartbeat_s, "5", 1, 600, true, "Seconds between heartbeats."),
     INTEGER(worker, sweep_ms, "2000", 100, 600000, true,
-            "Milliseconds between sweeps for jobs without a wake-up."),
+            "Milliseconds between sweeps for jobs whose wake-up was lost."),
     INTEGER(worker, images_per_process, "100", 1, 1000000, false,
-            "Images after which an image process is replaced."),
+            "Pictures after which an image process is replaced."),
     INTEGER(worker, failures_max, "5", 1, 100, true, "Transient failures after which a job fails."),
-    INTEGER(worker, deaths_max, "3", 1, 100, true, "Deaths of image processes after which their file fails."),
+    INTEGER(worker, deaths_max, "3", 1, 100, true,
+            "Deaths of image processes after which the file that they processed fails."),
     INTEGER(worker, retry_first_ms, "1000", 10, 600000, true,
-            "Milliseconds before the first retry; each next wait doubles."),
+            "Milliseconds before the first retry; each further wait is twice as long."),
     INTEGER(worker, transfers, "32", 2, 200, false,
-            "Parallel transfers of sources and results; one account has at most half of them."),
+            "Parallel transfers of sources and results; one account may use at most half of them."),
     BOOLEAN(worker, allow_unsealed, "no", false,
             "Whether pictures may be processed on a machine without seccomp."),
     TEXT(worker, database_user, "", false, "User of the database for the worker; empty for database.user."),
@@ -226,13 +232,13 @@ static const struct config_key keys[] = {
             "Largest number of pixels of a picture."),
     INTEGER(image, side_max_px, "16384", 64, 65535, false, "Longest side of a picture in pixels."),
     INTEGER(image, result_times_max, "100", 1, 1000000, true,
-            "A larger result may have at most so many times the bytes of its source."),
+            "A result may be at most this many times as large as its source."),
     INTEGER(image, result_floor_bytes, "8388608", 0, 4294967296, true,
-            "Bytes up to which a result is allowed for any source."),
-    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds an image process may take for one file."),
-    FOLLOWING(
-        image, memory_max_bytes, 268435456, 68719476736,
-        "Memory of one image process in bytes, which limits pictures; 0 follows the machine: to 1 GiB."),
+            "Bytes that a result may always have, whatever the size of its source."),
+    INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds that an image process may take for one file."),
+    FOLLOWING(image, memory_max_bytes, 268435456, 68719476736,
+              "Memory of one image process in bytes, which limits the size of pictures; 0 follows the "
+              "machine, up to 1 GiB."),
     TEXT(image, weights_file, IW_DATADIR "/protect.weights", false,
          "File of the protection network's weights."),
     TEXT(image, watermark_key_file, IW_SYSCONFDIR "/watermark.key", false,
@@ -246,25 +252,25 @@ static const struct config_key keys[] = {
     TEXT(outgoing, allow_addresses, "", true,
          "Address blocks (CIDR) that are allowed in addition to public addresses."),
     TEXT(outgoing, refuse_addresses, "own 168.63.129.16/32", true,
-         "Address blocks (CIDR) that are refused; \"own\" is every address of this machine."),
+         "Address blocks (CIDR) that are refused; \"own\" stands for every address of this machine."),
     TEXT(outgoing, allow_ports, "", true,
-         "Ports (443 8000-8099) that URLs may have; empty for 443, and 80 with allow_http."),
+         "Ports that URLs may have, such as 443 8000-8099; empty for 443, and also 80 with allow_http."),
     TEXT(outgoing, ca_file, "", true,
-         "File of trusted certificates (PEM) for https servers; empty for the system's."),
+         "File of trusted certificates (PEM) for https servers; empty for the system's certificates."),
     INTEGER(outgoing, server_requests, "32", 1, 200, true,
-            "Parallel transfers of one worker with one host and port, and deliveries to it; one account has "
-            "half."),
+            "Parallel transfers of one worker with one host and port, and parallel deliveries to it; one "
+            "account may use half of them."),
     INTEGER(outgoing, fetch_timeout_s, "30", 1, 3600, true, "Seconds to fetch a source."),
     INTEGER(outgoing, push_timeout_s, "60", 1, 3600, true, "Seconds to push a result to its target."),
     TEXT(webhooks, secret_key_file, IW_SYSCONFDIR "/sealing.key", false,
          "File of the key that encrypts the secrets of webhooks: 64 hex digits, mode 0600."),
-    INTEGER(webhooks, timeout_s, "15", 1, 300, true, "Seconds a receiver has to answer."),
+    INTEGER(webhooks, timeout_s, "15", 1, 300, true, "Seconds within which a receiver must answer."),
     INTEGER(webhooks, deliveries_max, "128", 1, 200, true, "Parallel deliveries of one worker."),
     INTEGER(webhooks, events_kept_days, "30", 1, 3650, true,
             "Days after which a delivered or failed event is deleted."),
     TEXT(log, level, "info", true, "debug, info, warn or error."),
     INTEGER(test, clock_offset_s, "0", -3153600000, 3153600000, true,
-            "Seconds added to the program's clock; for tests only."),
+            "Seconds added to the clock of the program; for tests only."),
 };
 
 enum { key_count = sizeof keys / sizeof keys[0] };
@@ -306,7 +312,7 @@ static bool endpoints_are_sound(const char *text)
     return endpoints_read(text, 1, endpoints) >= 0;
 }
 
-/* Paths are appended to it. */
+/* Paths are appended to this URL. */
 static bool web_url_is_sound(const char *text)
 {
     struct url url;
@@ -314,7 +320,7 @@ static bool web_url_is_sound(const char *text)
            (url_part_is(url.scheme, "https") || url_part_is(url.scheme, "http"));
 }
 
-/* libcurl takes a path for the name in EHLO. */
+/* libcurl would use a path as the name in EHLO. */
 static bool mail_url_is_sound(const char *text)
 {
     struct url url;
@@ -328,7 +334,7 @@ static bool mailbox_is_sound(const char *text)
     return mailbox_read(text, &mailbox);
 }
 
-/* The texts that have a form. */
+/* The types of texts that must have a certain form. */
 static const struct {
     bool (*is_sound)(const char *text);
     const char *wanted;
@@ -343,7 +349,7 @@ static const struct {
                         "one address, as name@example.com or Display name <name@example.com>"},
 };
 
-/* Sets one key from text; false when the text has the wrong type or is out of range. */
+/* Sets one key from text; returns false if the text has the wrong type or is out of range. */
 static bool key_set(struct config *config, const struct config_key *key, const char *text)
 {
     if (key->type == CONFIG_INTEGER)
@@ -365,7 +371,7 @@ static void defaults_set(struct config *config)
     memset(config, 0, sizeof *config);
     for (size_t i = 0; i < key_count; i++)
         if (!key_set(config, &keys[i], keys[i].value_default))
-            abort(); /* A default outside its range is an error in the table. */
+            abort(); /* A default out of range is an error in the table. */
 }
 
 static void machine_follow(struct config *config)
@@ -406,7 +412,7 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
     /* A password in a URL must not get into a log. */
     bool is_secret = key->type == CONFIG_MAIL_URL && strchr(value, '@') != NULL;
     line_bad(load, line,
-             arena_printf(arena, "%s.%s is \"%s\" but must be %s", key->section, key->name,
+             arena_printf(arena, "%s.%s is \"%s\"; it must be %s", key->section, key->name,
                           is_secret ? "..." : value, wanted));
 }
 
@@ -434,7 +440,7 @@ static int line_take(void *user, const char *section, const char *name, const ch
     struct arena *arena = load->context->arena;
     const struct config_key *key = key_find(section, name);
     if (key == NULL) {
-        line_bad(load, line, arena_printf(arena, "there is no key \"%s\" in section [%s]", name, section));
+        line_bad(load, line, arena_printf(arena, "section [%s] has no key \"%s\"", name, section));
         return 1;
     }
     if (load->is_set[key - keys])
@@ -458,11 +464,11 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     int bad_line = ini_parse_stream(line_next, &load, line_take, &load);
     fclose(stream);
     if (bad_line > 0)
-        line_bad(&load, bad_line, "the line is neither a [section], a \"name = value\" nor a comment");
+        line_bad(&load, bad_line, "the line is not a [section], not a \"name = value\" and not a comment");
     if (strcmp(fresh.console_sign_up, "closed") != 0 && strcmp(fresh.console_sign_up, "invite") != 0 &&
         strcmp(fresh.console_sign_up, "open") != 0)
         line_bad(&load, load.line,
-                 arena_printf(context->arena, "console.sign_up is \"%s\" but must be closed, invite or open",
+                 arena_printf(context->arena, "console.sign_up is \"%s\"; it must be closed, invite or open",
                               fresh.console_sign_up));
     if (context->detail_count > 0)
         return context_fail(context, IW_CONFIG_INVALID, "%s: %s", context->details->field,
@@ -477,7 +483,7 @@ enum iw_error config_read(struct context *context, const char *file, struct conf
     return IW_OK;
 }
 
-/* The program's own user of the database, where it has one. */
+/* Uses the database user of this program if one is configured. */
 static void database_user_set(struct config *config, const char *user, const char *password_file)
 {
     if (user[0] == '\0')

@@ -1,10 +1,10 @@
 /*
  * The configuration: one file, one table (config.c), one struct.
  *
- * The table has section, name, type, default, range, reload behaviour and description of every
- * key. Parser, checker, sample file, manual page and "imgwardctl config" read it. An unknown
- * key, a bad value or a key that is set twice is an error with its line number. A file with
- * errors leaves the current configuration unchanged.
+ * The table has section, name, type, default, range, reload behaviour and description of every key. Parser,
+ * checker, sample file, manual page and "imgwardctl config" read it. An unknown key, an invalid value or a
+ * key that is set twice is an error that names the line. If the file has errors, the current configuration
+ * stays in force.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -34,10 +34,10 @@ struct config {
     const char *redis_host;
     int64_t redis_port;
     const char *redis_sentinels; /* "" to use socket, or host and port */
-    const char *redis_master;    /* its name at the Sentinels */
+    const char *redis_master;    /* the name under which the Sentinels monitor the master */
     const char *redis_password_file;
     int64_t redis_timeout_ms;
-    int64_t redis_retry_ms; /* pause after a failure before Redis is tried again */
+    int64_t redis_retry_ms; /* pause between a failure of Redis and the next attempt */
     const char *redis_prefix;
     /* [api] */
     const char *api_socket;
@@ -49,15 +49,15 @@ struct config {
     int64_t api_body_max_bytes;
     const char *api_nginx_file;
     const char *api_public_url;             /* "https://host[:port]", no trailing slash */
-    const char *api_database_user;          /* "": that of [database] */
-    const char *api_database_password_file; /* valid with a user */
+    const char *api_database_user;          /* "" for the user of [database] */
+    const char *api_database_password_file; /* used only if a database_user is set */
     const char *api_pid_file;               /* "" for none */
     /* [console] */
     bool console_enabled;
     const char *console_socket;
     int64_t console_processes;
-    const char *console_database_user;          /* "": that of [database] */
-    const char *console_database_password_file; /* valid with a user */
+    const char *console_database_user;          /* "" for the user of [database] */
+    const char *console_database_password_file; /* used only if a database_user is set */
     const char *console_pid_file;
     const char *console_sign_up; /* "closed", "invite" or "open" */
     const char *console_sign_up_plan;
@@ -72,7 +72,7 @@ struct config {
     int64_t console_audit_kept_days;
     const char *console_operator_contact;
     /* [mail] */
-    const char *mail_url; /* "": no mail is sent */
+    const char *mail_url; /* if "", no mail is sent */
     const char *mail_from;
     const char *mail_user;
     const char *mail_password_file;
@@ -99,11 +99,11 @@ struct config {
     const char
         *store_cors_origins; /* separated by spaces, "" for none; nginx reads its list from the snippet */
     /* [orders] */
-    int64_t orders_pending_s;      /* a pending order fails when it is not confirmed in this time */
-    int64_t orders_rows_kept_days; /* 0: for ever */
-    int64_t orders_stuck_s;        /* an order whose job is retried for longer fails */
+    int64_t orders_pending_s;      /* a pending order fails if it is not confirmed within this time */
+    int64_t orders_rows_kept_days; /* 0 keeps the rows for ever */
+    int64_t orders_stuck_s;        /* an order fails if one of its jobs is retried for longer */
     int64_t orders_complete_s;     /* files of a complete order are deleted after this time */
-    /* [quotas_free] in the order of enum quota; 0: no limit */
+    /* [quotas_free] in the order of enum quota; 0 means no limit */
     int64_t quotas_free_orders_pending;
     int64_t quotas_free_files_pending;
     int64_t quotas_free_promised_bytes;
@@ -111,7 +111,7 @@ struct config {
     int64_t quotas_free_files_day;
     int64_t quotas_free_texts_day;
     int64_t quotas_free_webhooks;
-    /* [quotas_pro] in the order of enum quota; 0: no limit */
+    /* [quotas_pro] in the order of enum quota; 0 means no limit */
     int64_t quotas_pro_orders_pending;
     int64_t quotas_pro_files_pending;
     int64_t quotas_pro_promised_bytes;
@@ -119,7 +119,7 @@ struct config {
     int64_t quotas_pro_files_day;
     int64_t quotas_pro_texts_day;
     int64_t quotas_pro_webhooks;
-    /* [quotas_enterprise] in the order of enum quota; 0: no limit */
+    /* [quotas_enterprise] in the order of enum quota; 0 means no limit */
     int64_t quotas_enterprise_orders_pending;
     int64_t quotas_enterprise_files_pending;
     int64_t quotas_enterprise_promised_bytes;
@@ -134,13 +134,12 @@ struct config {
     int64_t worker_sweep_ms;
     int64_t worker_images_per_process;
     int64_t worker_failures_max; /* transient failures before a job fails */
-    int64_t worker_deaths_max; /* attempts that end with the death of the image process, after which the file
-                                  fails */
+    int64_t worker_deaths_max;   /* the file fails after this many attempts in which the image process died */
     int64_t worker_retry_first_ms;
     int64_t worker_transfers; /* fetches and pushes in parallel */
     bool worker_allow_unsealed;
-    const char *worker_database_user;          /* "": that of [database] */
-    const char *worker_database_password_file; /* valid with a user */
+    const char *worker_database_user;          /* "" for the user of [database] */
+    const char *worker_database_password_file; /* used only if a database_user is set */
     const char *worker_pid_file;
     const char *worker_image_program;
     /* [image] */
@@ -152,7 +151,7 @@ struct config {
     int64_t image_memory_max_bytes;
     const char *image_weights_file;
     const char *image_watermark_key_file;
-    bool image_read_heic; /* this and the next: by extractions */
+    bool image_read_heic; /* these formats are read only by extractions */
     bool image_read_avif;
     bool image_read_tiff;
     bool image_read_gif;
@@ -161,8 +160,8 @@ struct config {
     bool outgoing_allow_http;
     const char *outgoing_allow_addresses; /* CIDR blocks, separated by spaces, that are allowed in addition to
                                              public addresses */
-    const char *outgoing_refuse_addresses; /* the same for refused ones; "own" is this machine */
-    const char *outgoing_allow_ports;      /* "443 8000-8099"; "" for the schemes' own */
+    const char *outgoing_refuse_addresses; /* the same for refused blocks; "own" stands for this machine */
+    const char *outgoing_allow_ports;      /* "443 8000-8099"; "" for the standard ports of the schemes */
     const char *outgoing_ca_file;          /* "" for the system's certificates */
     int64_t outgoing_server_requests;
     int64_t outgoing_fetch_timeout_s;
@@ -179,9 +178,9 @@ struct config {
 };
 
 /*
- * Texts first: of any form, for endpoints_read (endpoint.h), url_read (url.h), and mailbox_read (mailbox.h).
- * CONFIG_FOLLOWING is an integer that is chosen for the machine where the file sets 0 or nothing; programs
- * never read the 0.
+ * The first types are texts: of any form, or as endpoints_read (endpoint.h), url_read (url.h) or mailbox_read
+ * (mailbox.h) reads them. CONFIG_FOLLOWING is an integer that is computed from the machine if the file sets 0
+ * or nothing, so programs never see the 0.
  */
 enum config_type {
     CONFIG_TEXT,
@@ -207,30 +206,32 @@ struct config_key {
     const char *value_default;
     int64_t minimum;
     int64_t maximum;
-    bool is_reloaded;     /* true: SIGHUP applies a new value; false: needs a restart */
+    bool is_reloaded;     /* true if SIGHUP applies a new value, false if the key needs a restart */
     const char *sentence; /* meaning and unit */
 };
 
-/* The table of keys; *count is its length. */
+/* Returns the table of keys; *count is the number of keys. */
 const struct config_key *config_keys(size_t *count);
 
 /* Sets every key to its default on this machine. Texts are static. */
 void config_init(struct config *config);
 
 /*
- * Reads a file; keys that it does not set get their defaults. Texts are allocated in the
- * arena. On errors it returns CONFIG_INVALID with one detail per bad line (field "FILE:LINE")
- * and leaves config unchanged.
+ * Reads a file; keys that the file does not set get their defaults. Texts are allocated in the arena. If the
+ * file has errors, returns CONFIG_INVALID with one detail for each invalid line (field "FILE:LINE") and
+ * leaves config unchanged.
  */
 enum iw_error config_read(struct context *context, const char *file, struct config *config) IW_MUST_USE;
 
-/* For a reload: keys that need a restart keep the value of old. Their texts are copied into arena. */
+/*
+ * For a reload: copies the values of keys that need a restart from old to fresh, and their texts into arena.
+ */
 void config_keep_fixed(struct config *fresh, const struct config *old, struct arena *arena);
 
 /*
- * Reads a file for a program: the user of the database becomes that of [api], [worker] or [console].  For
- * imgward-console also api_socket, api_processes and api_pid_file become those of [console], and
- * CONFIG_INVALID means as well that console.enabled is no.
+ * Reads a file for one program: the database user becomes the user of [api], [worker] or [console]. For
+ * imgward-console, api_socket, api_processes and api_pid_file also take their values from [console], and
+ * CONFIG_INVALID is returned if console.enabled is no.
  */
 enum iw_error config_read_api(struct context *context, const char *file, struct config *config) IW_MUST_USE;
 enum iw_error config_read_worker(struct context *context, const char *file,
@@ -238,19 +239,21 @@ enum iw_error config_read_worker(struct context *context, const char *file,
 enum iw_error config_read_console(struct context *context, const char *file,
                                   struct config *config) IW_MUST_USE;
 
-/* Replaces each 0 of a CONFIG_FOLLOWING key by the value for a machine. */
+/* Replaces the 0 of each CONFIG_FOLLOWING key by the value for a machine. */
 void config_follow(struct config *config, const struct machine *machine);
 
 /*
- * Reads a secret of one line. The file must not be readable by other users, else
- * CONFIG_INVALID. An empty path gives "".
+ * Reads a secret of one line. CONFIG_INVALID if the file is readable by other users. An empty path gives "".
  */
 enum iw_error config_secret(struct context *context, const char *file, const char **secret) IW_MUST_USE;
 
 /* Prints the sample file: every key with its default, commented out. */
 void config_print_sample(FILE *file);
 
-/* Path of the file when no option names one: $IMGWARD_CONFIG, else the one in sysconfdir. */
+/*
+ * Returns the path of the file if no option names one: $IMGWARD_CONFIG, or imgward.conf in sysconfdir if the
+ * variable is not set.
+ */
 const char *config_default_path(void);
 
 #endif

@@ -6,7 +6,9 @@ static const int64_t mib = 1 << 20;
 /* MariaDB and Redis with Debian's settings, nginx, the pools, two sign-ins, the system. */
 enum { others_mib = 448 };
 
-/* What the worker's group holds beside its image processes: the worker, transfers, files in memory. */
+/*
+ * Memory of the worker's control group without its image processes: the worker, transfers, files in memory.
+ */
 enum { worker_mib = 256 };
 
 /* The image processes' memory. The worker's unit may use 80 % of the machine (packaging/systemd). */
@@ -25,8 +27,9 @@ static int64_t between(int64_t least, int64_t value, int64_t most)
 }
 
 /*
- * An image process may use its memory and half as much for its results (image/main.c). 384 MiB hold 24
- * megapixels of every kind of JPEG; 1 GiB holds the contract's 100 megapixels (doc/pictures.md, "Limits").
+ * An image process may use this memory and half as much again for its results (image/main.c). 384 MiB are
+ * enough for 24 megapixels of every kind of JPEG, 1 GiB for the contract's 100 megapixels (doc/pictures.md,
+ * "Limits").
  */
 static void pictures_follow(struct config *config, const struct machine *machine)
 {

@@ -61,7 +61,7 @@ static void digest_end(EVP_MD_CTX *state, uint8_t *digest)
     EVP_MD_CTX_free(state);
 }
 
-/* crypto_hash and crypto_md5 are EVP_MD_CTX under another type name. */
+/* Both crypto_hash and crypto_md5 are an EVP_MD_CTX under another name. */
 static EVP_MD_CTX *state_of(void *hash)
 {
     return hash;
@@ -145,7 +145,7 @@ void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size])
         snprintf(id + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Starts AES-256-GCM in either direction with the nonce and the additional authenticated data. */
+/* Starts AES-256-GCM in either direction, with the nonce and the additional authenticated data. */
 static EVP_CIPHER_CTX *cipher_begin(const uint8_t *key, const uint8_t *nonce, const char *about,
                                     int is_sealing)
 {

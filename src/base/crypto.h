@@ -1,7 +1,7 @@
 /*
- * Random bytes, hashes, signatures and their text encodings. The only module that includes
- * OpenSSL. Except crypto_open and the readers, these functions cannot fail: when OpenSSL
- * reports an error, they abort the process.
+ * Random bytes, hashes, signatures and their text encodings. The only module that includes OpenSSL. Only
+ * crypto_open and the functions that read text can fail; if OpenSSL reports an error, the others abort the
+ * process.
  */
 #ifndef BASE_CRYPTO_H
 #define BASE_CRYPTO_H
@@ -26,7 +26,7 @@ struct crypto_hash *crypto_hash_begin(void);
 void crypto_hash_add(struct crypto_hash *hash, const void *data, size_t size);
 void crypto_hash_end(struct crypto_hash *hash, uint8_t digest[sha256_bytes]);
 
-/* HMAC-SHA256. The key is prepared once; each signature copies that state. */
+/* HMAC-SHA256. The key is prepared once, and each signature copies the prepared state. */
 struct crypto_mac;
 struct crypto_mac *crypto_mac_new(const void *key, size_t size);
 void crypto_mac_free(struct crypto_mac *mac);
@@ -40,8 +40,9 @@ enum { crypto_key_id_size = 17 };
 void crypto_key_id(const void *key, size_t size, char id[crypto_key_id_size]);
 
 /*
- * Derives the key of an id: HKDF-Expand with SHA-256 (RFC 5869, 2.3), one block. info is the purpose and the
- * id in eight bytes, big-endian. The key is uniformly random, so HKDF-Extract is not needed (RFC 5869, 3.3).
+ * Derives the key of an id: HKDF-Expand with SHA-256 (RFC 5869, 2.3), one block. The parameter info consists
+ * of the purpose and the id in eight bytes, big-endian. The key is uniformly random, so HKDF-Extract is not
+ * needed (RFC 5869, 3.3).
  */
 void crypto_key_derive(const uint8_t key[sha256_bytes], const char *purpose, uint64_t id,
                        uint8_t derived[sha256_bytes]);
@@ -50,9 +51,9 @@ void crypto_key_derive(const uint8_t key[sha256_bytes], const char *purpose, uin
 bool crypto_equal(const void *a, const void *b, size_t size);
 
 /*
- * AES-256-GCM (NIST SP 800-38D) with a random nonce. Layout: nonce, ciphertext, tag. about is
- * additional authenticated data: it is not encrypted, and crypto_open needs the same text. One
- * key must not seal more than 2^32 times.
+ * AES-256-GCM (NIST SP 800-38D) with a random nonce. The output consists of nonce, ciphertext and tag. The
+ * text about is additional authenticated data: it is not encrypted, and crypto_open needs the same text. One
+ * key must not seal more than 2^32 texts.
  */
 enum { crypto_key_bytes = 32, crypto_nonce_bytes = 12, crypto_tag_bytes = 16, crypto_seal_bytes = 28 };
 
@@ -61,8 +62,8 @@ void crypto_seal(const uint8_t key[crypto_key_bytes], const char *about, const v
                  uint8_t *sealed);
 
 /*
- * Writes size - crypto_seal_bytes bytes to data. Returns false and wipes data when key, about
- * or any bit of sealed differs.
+ * Writes size - crypto_seal_bytes bytes to data. Returns false and wipes data if the key, the text about or
+ * any bit of sealed differs.
  */
 bool crypto_open(const uint8_t key[crypto_key_bytes], const char *about, const uint8_t *sealed, size_t size,
                  void *data) __attribute__((warn_unused_result));
@@ -78,12 +79,12 @@ char *crypto_base64(struct arena *arena, const void *bytes, size_t size);
 char *crypto_base64url(struct arena *arena, const void *bytes, size_t size);
 
 /*
- * Reads standard base64 with padding. Returns the size, or -1 when the text is invalid or
+ * Reads standard base64 with padding. Returns the size, or -1 if the text is invalid or
  * needs more than room bytes.
  */
 long crypto_base64_read(const char *text, void *bytes, size_t room);
 
-/* Overwrites secrets; the compiler cannot optimise it away. */
+/* Overwrites secrets in a way that the compiler cannot optimise away. */
 void crypto_wipe(void *bytes, size_t size);
 
 /* Incremental MD5, only for Content-MD5 (RFC 1864). Do not use it for security. */

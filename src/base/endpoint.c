@@ -13,7 +13,7 @@ bool endpoint_is_socket(const struct endpoint *endpoint)
     return endpoint->host[0] == '/';
 }
 
-/* Splits "host:port" and "[address]:port"; a bare IPv6 address has no port. */
+/* Splits "host:port" and "[address]:port"; an IPv6 address without brackets has no port. */
 static bool endpoint_read(char *item, int port, struct endpoint *endpoint)
 {
     char *host = item, *colon = strrchr(item, ':');

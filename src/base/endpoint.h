@@ -14,8 +14,8 @@ struct endpoint {
 };
 
 /*
- * Parses a list that is separated by commas or spaces.  port is that of an item without one.  Returns the
- * number of items; -1 when an item is invalid or there are more than endpoints_max.
+ * Parses a list that is separated by commas or spaces. An item without a port gets the given port. Returns
+ * the number of items, or -1 if an item is invalid or there are more than endpoints_max items.
  */
 int endpoints_read(const char *list, int port, struct endpoint endpoints[endpoints_max]);
 

@@ -13,10 +13,10 @@
 
 static const char variable[] = "IMGWARD_FAULTS";
 
-/* Index of the letter that distinguishes the programs: the first one after "imgward-". */
+/* Index of the letter that distinguishes the programs: the first letter after "imgward-". */
 enum { program_letter = 8 };
 
-static struct fault_slot *slots; /* NULL: no fault is armed */
+static struct fault_slot *slots; /* NULL if no fault is armed */
 static size_t slot_count;
 static char keys[FAULT_KEY_COUNT][16384];
 static bool is_opened;
@@ -60,7 +60,7 @@ static bool action_take(struct fault_slot *slot)
     __atomic_add_fetch(&slot->taken, 1, __ATOMIC_SEQ_CST);
     if (slot->action == FAULT_KILL)
         raise(SIGKILL);
-    /* A busy wait: the seccomp filter of the image process forbids sleeping. */
+    /* A busy wait, because the seccomp filter of the image process forbids sleeping. */
     if (slot->action == FAULT_DELAY)
         for (int64_t end_ms = now_ms() + slot->delay_ms; now_ms() < end_ms;)
             sched_yield();

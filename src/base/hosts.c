@@ -12,9 +12,10 @@ struct hosts {
     _Atomic unsigned current;
     _Atomic unsigned probe_next;
     _Atomic int64_t changed_ms;
-    _Atomic int64_t probe_ms;                        /* of the next probe */
-    _Atomic int64_t suspect_until_ms[endpoints_max]; /* 0: answered last time */
-    _Atomic int64_t ready_since_ms[endpoints_max];   /* of probes; 0: not ready */
+    _Atomic int64_t probe_ms;                        /* time of the next probe */
+    _Atomic int64_t suspect_until_ms[endpoints_max]; /* 0 if the server answered last time */
+    _Atomic int64_t ready_since_ms[endpoints_max];   /* since when each probe found the server ready; 0 if the
+                                                        server is not ready */
 };
 
 struct hosts *hosts_new(void)
@@ -71,7 +72,7 @@ int hosts_probe(struct hosts *hosts, int64_t now_ms)
     if (current == 0 || now_ms < due_ms ||
         !atomic_compare_exchange_strong(&hosts->probe_ms, &due_ms, now_ms + probe_every_ms))
         return -1;
-    /* The first server that was ready is watched; otherwise each in turn. */
+    /* Watches the first server that was ready; if none was, each server in turn. */
     for (unsigned i = 0; i < current; i++)
         if (hosts->ready_since_ms[i] != 0)
             return (int)i;

@@ -35,8 +35,8 @@ static bool is_too_deep(json_t *from, unsigned depth)
 }
 
 /*
- * Jansson refuses integers over 63 bits, which are valid JSON. All numbers are then read as
- * reals: is_inexact.
+ * Jansson rejects integers over 63 bits, which are valid JSON. If the text has such an integer, all numbers
+ * are read as reals and is_inexact is set.
  */
 static json_t *text_load(const char *text, size_t length, json_error_t *problem, bool *is_inexact)
 {
@@ -46,7 +46,9 @@ static json_t *text_load(const char *text, size_t length, json_error_t *problem,
     return *is_inexact ? json_loadb(text, length, flags | JSON_DECODE_INT_AS_REAL, problem) : root;
 }
 
-/* The position after a string that begins at a quotation mark; length when it does not end. */
+/*
+ * Returns the position after a string that begins at a quotation mark, or length if the string does not end.
+ */
 static size_t string_end(const char *text, size_t length, size_t at)
 {
     for (at++; at < length && text[at] != '"'; at++)
@@ -54,7 +56,7 @@ static size_t string_end(const char *text, size_t length, size_t at)
     return at < length ? at + 1 : length;
 }
 
-/* True when the string at a position is the name of a member whose value is an array. */
+/* Returns true if the string at a position is the name of a member whose value is an array. */
 static bool array_begins(const char *text, size_t length, size_t at, const char *name)
 {
     size_t size = strlen(name), after = at + size + 2;
@@ -87,7 +89,9 @@ bool json_array_exceeds(const char *text, size_t length, const char *name, size_
     return false;
 }
 
-/* Adds a member with the digest of the text, so that json_digest tells apart integers that became one real.
+/*
+ * Adds a member with the digest of the text, so that json_digest distinguishes integers that became the same
+ * real.
  */
 static void text_digest_add(struct arena *arena, const char *text, size_t length, json_t *root)
 {
@@ -99,7 +103,7 @@ static void text_digest_add(struct arena *arena, const char *text, size_t length
 
 /* ---- bodies that are not JSON ---- */
 
-/* Signatures of other formats. A signature may contain zero bytes. */
+/* Signatures of other formats; they may contain zero bytes. */
 static const struct {
     size_t size;
     const char *bytes;
@@ -116,7 +120,7 @@ static const struct {
     {1, "<", "XML or HTML; send a JSON object"},
 };
 
-/* Names the format of a text that is not JSON, with the remedy; NULL when it looks like JSON. */
+/* Returns the format of a text that is not JSON, with the remedy, or NULL if the text looks like JSON. */
 static const char *foreign_text(const char *text, size_t length)
 {
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
@@ -132,7 +136,7 @@ static const char *foreign_text(const char *text, size_t length)
     return at > 0 && at < length && text[at] == '=' ? "a form (name=value); send a JSON object" : NULL;
 }
 
-/* Records why the text was not parsed as JSON. */
+/* Records why the text cannot be parsed as JSON. */
 static enum iw_error text_refuse(struct context *context, const char *text, size_t length,
                                  const json_error_t *problem)
 {
@@ -161,7 +165,7 @@ static void value_end(void *value)
 
 enum iw_error json_read(struct context *context, const char *text, size_t length, const struct json **json)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark; RFC 8259, section 8.1 allows ignoring it */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark; a parser may ignore it (RFC 8259, 8.1) */
     json_error_t problem;
     size_t skipped =
         length >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
@@ -173,7 +177,7 @@ enum iw_error json_read(struct context *context, const char *text, size_t length
         return text_refuse(context, text, length, &problem);
     arena_at_end(context->arena, value_end, root);
     if (is_too_deep(root, 0)) {
-        context_detail(context, "body", "is nested deeper than the %d levels that are allowed", depth_max);
+        context_detail(context, "body", "is nested more than %d levels deep; reduce the nesting", depth_max);
         return context_validated(context);
     }
     if (is_inexact)
@@ -236,7 +240,9 @@ const struct json *json_member_next(const struct json *json, const char **name)
     return json_of(json_object_iter_value(at));
 }
 
-/* A copy in which texts that mean the same are equal; gives a reference.  Above 53 bits a real is no integer.
+/*
+ * Returns a copy in which texts that mean the same are equal; the caller owns the reference. A real above 53
+ * bits does not count as an integer.
  */
 static json_t *canonical(json_t *from)
 {

@@ -1,5 +1,5 @@
 /*
- * JSON input: values of Jansson, which the arena owns.  Only json.c includes Jansson.  render.h writes JSON.
+ * JSON input: values of Jansson that belong to the arena. Only json.c includes Jansson; render.h writes JSON.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -23,51 +23,53 @@ enum json_kind {
     JSON_KIND_NULL
 };
 
-/* A value; never defined. */
+/* A value. The struct is never defined. */
 struct json;
 
 /*
  * Parses a whole text. A UTF-8 byte order mark at the beginning is skipped. Malformed text is
- * VALIDATION_FAILED with a detail for the field "body". Its sentence names line and column, or
- * the format when the text is not JSON at all. Nesting is limited. Duplicate member names are
- * refused.
+ * VALIDATION_FAILED with a detail for the field "body", whose sentence states line and column, or the format
+ * if the text is not JSON at all. Nesting is limited, and duplicate member names are rejected.
  */
 enum iw_error json_read(struct context *context, const char *text, size_t length,
                         const struct json **json) IW_MUST_USE;
 
 /*
- * True when the text is an object whose member of this name is an array of more than most items.
- * Reads up to that item and parses nothing; malformed text may give either value.
+ * Returns true if the text is an object whose member of this name is an array of more than most items. Scans
+ * the text only up to that item and does not parse it, so malformed text may give either result.
  */
 bool json_array_exceeds(const char *text, size_t length, const char *name, size_t most);
 
-/* False for NULL. */
+/* Returns false for NULL. */
 bool json_is(const struct json *json, enum json_kind kind);
 
 /* "an array", "true": for use in messages. */
 const char *json_kind_name(const struct json *json);
 
-/* Of a string: UTF-8 with a terminating zero; may contain zero bytes.  NULL for other kinds and NULL. */
+/*
+ * Returns the text of a string: UTF-8 with a terminating zero, which may contain zero bytes. Returns NULL for
+ * other kinds and for NULL.
+ */
 const char *json_string_of(const struct json *json);
 
 /* True for a string without zero bytes. */
 bool json_is_text(const struct json *json);
 
-/* Bytes of a string, items of an array, or members of an object. */
+/* Returns the number of bytes of a string, items of an array, or members of an object. */
 size_t json_length(const struct json *json);
 
-/* Of an integer; 0 for other kinds. */
+/* Returns the value of an integer; 0 for other kinds. */
 int64_t json_integer_of(const struct json *json);
 
-/* An item of an array; NULL after the last one, and when json is not an array. */
+/* Returns an item of an array; NULL after the last item, and if json is not an array. */
 const struct json *json_item(const struct json *json, size_t index);
 
-/* A member of an object; NULL when it is missing or json is not an object. */
+/* Returns a member of an object; NULL if the member is missing or json is not an object. */
 const struct json *json_member(const struct json *json, const char *name);
 
 /*
- * The member after that of *name, in the order of the text; the first one when *name is NULL.  Sets *name.
- * NULL after the last one, and when json is not an object.
+ * Returns the member that follows the member *name in the text, or the first member if *name is NULL, and
+ * sets *name. Returns NULL after the last member, and if json is not an object.
  */
 const struct json *json_member_next(const struct json *json, const char **name);
 
@@ -77,16 +79,16 @@ static inline bool json_is_object(const struct json *json)
     return json_is(json, JSON_KIND_OBJECT) || (json_is(json, JSON_KIND_ARRAY) && json_length(json) == 0);
 }
 
-/* True for a missing member and for null. Requests treat both the same. */
+/* True for a missing member and for null. Requests make no difference between them. */
 static inline bool json_is_absent(const struct json *json)
 {
     return json == NULL || json_is(json, JSON_KIND_NULL);
 }
 
 /*
- * SHA-256 of a canonical form of a value: members sorted by name, no white space, null members
- * left out, an empty array written as an empty object. Requests that mean the same have the
- * same digest. A text with an integer over 63 bits has the digest of its bytes instead.
+ * SHA-256 of a canonical form of a value: members sorted by name, no white space, null members left out, an
+ * empty array written as an empty object. Requests that mean the same have the same digest. If the text has
+ * an integer over 63 bits, its bytes are hashed instead.
  */
 void json_digest(const struct json *json, uint8_t digest[32]);
 

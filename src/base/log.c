@@ -12,7 +12,7 @@ enum { line_size = 4096, value_bytes_max = 1024 };
 
 static enum log_level level_least = LOG_INFO;
 
-/* A line of limited size. Text that does not fit is cut, and the object is still closed. */
+/* A line of limited size. Text that does not fit is cut off, but the object is always closed. */
 struct log_line {
     char bytes[line_size];
     size_t length;
@@ -23,7 +23,7 @@ void log_level_set(enum log_level level)
     level_least = level;
 }
 
-/* Reserves bytes for the end of the line. */
+/* Adds bytes, but keeps room for the end of the line. */
 static void line_add(struct log_line *line, const char *bytes, size_t length)
 {
     if (line->length + length + 8 > line_size)
@@ -38,8 +38,8 @@ static void line_string(struct log_line *line, const char *string)
 }
 
 /*
- * Escapes any bytes, and writes U+FFFD for bytes that are not UTF-8, so that a line stays one line of valid
- * JSON. Paths are logged as the client sent them.
+ * Escapes all special bytes and replaces bytes that are not UTF-8 by U+FFFD, so that the result is always one
+ * line of valid JSON. Paths are logged as the client sent them.
  */
 static void line_escape(struct log_line *line, const char *text)
 {
@@ -74,7 +74,7 @@ static void line_key(struct log_line *line, const char *key)
 
 static void line_text(struct log_line *line, const char *key, const char *text)
 {
-    /* A value that does not fit is left out completely. */
+    /* A value that does not fit is omitted completely. */
     if (line->length + 6 * strnlen(text, value_bytes_max) + strlen(key) + 16 > line_size)
         return;
     line_key(line, key);
@@ -135,7 +135,7 @@ void log_write(enum log_level level, const struct context *context, const char *
     line_number(&line, "pid", getpid());
     memcpy(line.bytes + line.length, "}\n", 2);
     ssize_t written = write(STDERR_FILENO, line.bytes, line.length + 2);
-    (void)written; /* stderr is the only log; its errors cannot be reported. */
+    (void)written; /* There is no other log to report an error of stderr to. */
 }
 
 void log_failure(const struct context *context, const char *event)

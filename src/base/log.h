@@ -16,7 +16,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 struct log_field {
     const char *key;
-    const char *text; /* NULL: the field is number */
+    const char *text; /* NULL if the field is a number */
     int64_t number;
 };
 

@@ -9,12 +9,12 @@
 
 #include "base/process.h"
 
-/* A controller in one of the two versions: where its groups are, and the file of its limit. */
+/* A controller of cgroup version 1 or 2: the folder of its groups, and the file of its limit. */
 struct controller {
     const char *name; /* in /proc/self/cgroup; "" for version 2 */
     const char *mount;
     const char *file;
-    const char *period_file; /* version 1: NULL where the limit has no period */
+    const char *period_file; /* version 1; NULL if the limit has no period */
 };
 
 static const struct controller memory_kinds[] = {
@@ -29,7 +29,7 @@ enum { kind_count = 2 };
 
 static const char worker_unit[] = "/system.slice/imgward-worker.service";
 
-/* The numbers of a file's first line; 0 when it has none, as "max". */
+/* Reads the numbers in the first line of a file. Returns 0 if there are none, as in "max". */
 static int numbers_read(const char *root, const char *folder, const char *file, double *first, double *second)
 {
     char path[PATH_MAX];
@@ -44,7 +44,7 @@ static int numbers_read(const char *root, const char *folder, const char *file, 
     return count > 0 ? count : 0;
 }
 
-/* The limit of one group; INFINITY: none. For the CPU it is a number of cores. */
+/* Returns the limit of one group, INFINITY if it has none. A limit of the CPU is a number of cores. */
 static double group_limit(const char *root, const struct controller *kind, const char *folder)
 {
     double first = 0, second = 1, unused;
@@ -55,7 +55,7 @@ static double group_limit(const char *root, const struct controller *kind, const
     return second > 0 ? first / second : INFINITY;
 }
 
-/* True when "cpu,cpuacct" has the name; version 2 has no names. */
+/* Returns true if a list such as "cpu,cpuacct" contains the name. Version 2 has no names. */
 static bool names_have(const char *names, const char *name)
 {
     size_t length = strlen(name);
@@ -67,7 +67,10 @@ static bool names_have(const char *names, const char *name)
     }
 }
 
-/* The path of this process's group: "/" when there is none. A line is "4:cpu,cpuacct:/path". */
+/*
+ * Reads the path of this process's group; "/" if there is none. The file has lines such as
+ * "4:cpu,cpuacct:/path".
+ */
 static void group_path(const char *root, const char *name, char path[PATH_MAX])
 {
     char file[PATH_MAX], line[PATH_MAX];
@@ -87,7 +90,10 @@ static void group_path(const char *root, const char *name, char path[PATH_MAX])
         fclose(stream);
 }
 
-/* The least limit from this process's group up to the root; the limit of a unit counts only with_units. */
+/*
+ * Returns the smallest limit between this process's group and the root. Limits of units count only if
+ * with_units is set.
+ */
 static double least_limit(const char *root, const struct controller *kind, bool with_units)
 {
     char path[PATH_MAX], folder[2 * PATH_MAX];
@@ -128,7 +134,7 @@ void machine_read(const char *root, struct machine *machine)
         snprintf(folder, sizeof folder, "%s%s", memory_kinds[i].mount, worker_unit);
         worker = less_of(worker, group_limit(root, &memory_kinds[i], folder));
     }
-    /* A part of a core is a core. */
+    /* Counts a part of a core as a core. */
     *machine =
         (struct machine){(int)cores + ((double)(int)cores < cores), bytes_of(memory), bytes_of(worker)};
 }

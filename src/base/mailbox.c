@@ -26,7 +26,7 @@ bool mailbox_address_is_sound(const char *address)
     return is_sound;
 }
 
-/* Reads "a \"quoted\" name" without its quotation marks. */
+/* Reads a quoted name, such as "a \"quoted\" name", without the quotation marks. */
 static bool quoted_read(const char *text, size_t length, char *name)
 {
     if (length < 2 || text[length - 1] != '"')
@@ -50,7 +50,7 @@ static bool name_read(const char *text, size_t length, char name[mailbox_name_si
         return quoted_read(text, length, name);
     memcpy(name, text, length);
     name[length] = '\0';
-    return strpbrk(name, "()<>[]:;@\\,\"") == NULL; /* specials of RFC 5322, 3.2.3; the dot is usual */
+    return strpbrk(name, "()<>[]:;@\\,\"") == NULL; /* specials of RFC 5322, 3.2.3, without the dot */
 }
 
 bool mailbox_read(const char *text, struct mailbox *mailbox)

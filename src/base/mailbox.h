@@ -12,14 +12,14 @@ enum {
 };
 
 struct mailbox {
-    char name[mailbox_name_size]; /* UTF-8 without quotation marks; "" for none */
+    char name[mailbox_name_size]; /* UTF-8 without quotation marks; "" if there is none */
     char address[mailbox_address_size];
 };
 
 /* True for printable ASCII with one "@" between a local part and a domain. */
 bool mailbox_address_is_sound(const char *address);
 
-/* False for any other text, such as a list, a group or a comment. */
+/* Returns false for any other text, such as a list, a group or a comment. */
 bool mailbox_read(const char *text, struct mailbox *mailbox);
 
 #endif

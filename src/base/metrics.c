@@ -22,7 +22,7 @@ enum {
 /* METRIC_COUNTER_MS: counts milliseconds and prints seconds, the base unit of Prometheus. */
 enum metric_type { METRIC_COUNTER, METRIC_COUNTER_MS, METRIC_GAUGE, METRIC_HISTOGRAM };
 
-/* Where the values of a label come from: this table, the program's endpoints, or the error codes. */
+/* The source of the values of a label: this table, the program's endpoints, or the error codes. */
 enum metric_values { VALUES_NONE, VALUES_LISTED, VALUES_ENDPOINTS, VALUES_ERRORS };
 
 struct metric_label {
@@ -57,17 +57,17 @@ static const struct {
                          METRIC_COUNTER,
                          METRIC_SCOPE_POOL,
                          {ENDPOINT, {"class", VALUES_LISTED, {"none", "1xx", "2xx", "3xx", "4xx", "5xx"}}},
-                         "Requests answered, by endpoint and class of status."},
+                         "Requests answered, by endpoint and status class."},
     [METRIC_REQUEST_SECONDS] = {"imgward_request_seconds",
                                 METRIC_HISTOGRAM,
                                 METRIC_SCOPE_POOL,
                                 {ENDPOINT},
-                                "Time from the request's arrival in the pool to the end of its answer."},
+                                "Time from the arrival of a request in the pool to the end of the response."},
     [METRIC_ERRORS] = {"imgward_errors_total",
                        METRIC_COUNTER,
                        METRIC_SCOPE_POOL,
                        {{"code", VALUES_ERRORS, {NULL}}},
-                       "Requests that were answered with an error, by its code."},
+                       "Requests that were answered with an error, by error code."},
     [METRIC_RATE_LIMITED] = {"imgward_rate_limited_total",
                              METRIC_COUNTER,
                              METRIC_SCOPE_POOL,
@@ -80,43 +80,44 @@ static const struct {
                                 VALUES_LISTED,
                                 {"ordersPending", "filesPending", "promisedBytes", "storedBytes",
                                  "filesPerDay", "textsPerDay", "webhooks"}}},
-                              "Creations refused by a limit of the account, by the limit."},
+                              "Creations refused by a limit of the account, by limit."},
     [METRIC_REDIS_AWAY] = {"imgward_redis_away_total",
                            METRIC_COUNTER,
                            METRIC_SCOPE_POOL,
                            {{NULL, VALUES_NONE, {NULL}}},
-                           "Requests without a rate limit because Redis was unavailable."},
+                           "Requests that were not rate limited because Redis was unavailable."},
     [METRIC_DATABASE_CHANGES] = {"imgward_database_changes_total",
                                  METRIC_COUNTER,
                                  METRIC_SCOPE_POOL,
                                  {{NULL, VALUES_NONE, {NULL}}},
-                                 "Changes of the pool to another server of database.hosts."},
+                                 "Switches of the pool to another server of database.hosts."},
     [METRIC_DATABASE_SERVER] = {"imgward_database_server",
                                 METRIC_GAUGE,
                                 METRIC_SCOPE_POOL,
                                 {{NULL, VALUES_NONE, {NULL}}},
-                                "The server of database.hosts that the pool uses; the first is 1."},
+                                "Number of the server in database.hosts that the pool uses, counted from 1."},
     [METRIC_CHILD_DEATHS] = {"imgward_pool_deaths_total",
                              METRIC_COUNTER,
                              METRIC_SCOPE_POOL,
                              {{NULL, VALUES_NONE, {NULL}}},
-                             "Processes of the pool that died and were replaced."},
-    [METRIC_STORE_BYTES] = {"imgward_store_bytes",
-                            METRIC_GAUGE,
-                            METRIC_SCOPE_POOL,
-                            {{"of", VALUES_LISTED, {"inputs", "results", "archives"}}},
-                            "Bytes of files that the database names, updated every five minutes."},
+                             "Pool processes that died and were replaced."},
+    [METRIC_STORE_BYTES] =
+        {"imgward_store_bytes",
+         METRIC_GAUGE,
+         METRIC_SCOPE_POOL,
+         {{"of", VALUES_LISTED, {"inputs", "results", "archives"}}},
+         "Bytes of the files that are recorded in the database, updated every five minutes."},
     [METRIC_JOBS] = {"imgward_jobs_total",
                      METRIC_COUNTER,
                      METRIC_SCOPE_WORKER,
                      {JOB_KIND,
                       {"result", VALUES_LISTED, {"done", "retried", "failed", "refused", "cancelled"}}},
-                     "Attempts of jobs, by kind and outcome."},
+                     "Job attempts, by kind and outcome."},
     [METRIC_JOB_SECONDS] = {"imgward_job_seconds",
                             METRIC_HISTOGRAM,
                             METRIC_SCOPE_WORKER,
                             {JOB_KIND},
-                            "Time of an attempt from its start to its recorded outcome."},
+                            "Time from the start of a job attempt to the recorded outcome."},
     [METRIC_STAGE_MS] = {"imgward_image_stage_seconds_total",
                          METRIC_COUNTER_MS,
                          METRIC_SCOPE_WORKER,
@@ -136,15 +137,15 @@ static const struct {
                            METRIC_COUNTER,
                            METRIC_SCOPE_WORKER,
                            {{"result", VALUES_LISTED, {"delivered", "retried", "failed"}}},
-                           "Attempts of webhook deliveries, by outcome."},
+                           "Webhook delivery attempts, by outcome."},
 };
 
 struct metrics {
     const char *const *endpoints;
     unsigned endpoint_count;
-    unsigned begins[METRIC_COUNT]; /* index of a metric's first cell */
+    unsigned begins[METRIC_COUNT]; /* index of the first cell of each metric */
     size_t block_bytes;
-    _Atomic uint64_t *cells; /* shared memory: processes that are forked later use the same cells */
+    _Atomic uint64_t *cells; /* shared with processes that are forked later */
 };
 
 static unsigned label_count(const struct metrics *metrics, const struct metric_label *label)
@@ -200,7 +201,7 @@ void metrics_free(struct metrics *metrics)
     free(metrics);
 }
 
-/* First cell of a series; NULL for label values that the table does not have. */
+/* Returns the first cell of a series, or NULL for label values that are not in the table. */
 static _Atomic uint64_t *series_at(const struct metrics *metrics, enum metric metric, unsigned a, unsigned b)
 {
     unsigned wide = label_count(metrics, &kinds[metric].labels[1]);

@@ -1,10 +1,9 @@
 /*
- * Prometheus metrics: one table (metrics.c) with name, type, labels and help of each.
+ * Prometheus metrics: one table (metrics.c) with the name, type, labels and help of each metric.
  *
- * The values of a program are in shared memory that is mapped before it forks. So every
- * process reports the sums of all processes, and a process that dies loses no counts. Adding
- * is one atomic addition. This module does not depend on HTTP or the database; gauges from the
- * database are printed by their callers.
+ * The values of a program are in shared memory that is mapped before it forks, so every process reports the
+ * sums of all processes, and no counts are lost when a process dies. Counting costs one atomic addition. This
+ * module does not depend on HTTP or the database; gauges from the database are printed by their callers.
  */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
@@ -54,15 +53,15 @@ enum metric_scope { METRIC_SCOPE_POOL, METRIC_SCOPE_WORKER };
 struct metrics;
 
 /*
- * Allocates the shared memory; call it before forking. endpoints are the values of the label
- * endpoint, borrowed; NULL and 0 for none. The caller owns the result.
+ * Allocates the shared memory; call it before forking. The array endpoints has the values of the label
+ * endpoint and is borrowed; pass NULL and 0 if there are none. The caller owns the result.
  */
 struct metrics *metrics_new(const char *const *endpoints, unsigned endpoint_count);
 void metrics_free(struct metrics *metrics);
 
 /*
- * Adds to a counter. a and b are the indices of its label values, 0 for labels it does not
- * have. metrics may be NULL: then nothing is counted.
+ * Adds to a counter. The numbers a and b are the indices of the label values, 0 for labels that the metric
+ * does not have. If metrics is NULL, nothing is counted.
  */
 void metrics_add(struct metrics *metrics, enum metric metric, unsigned a, unsigned b, uint64_t amount);
 
@@ -80,8 +79,8 @@ enum metric_scope metrics_scope(enum metric metric);
 void metrics_print_head(enum metric metric, struct text *text);
 
 /*
- * Prints the samples that are not 0. label is printed before the metric's labels
- * (worker="a:1"); "" for none.
+ * Prints the samples that are not 0. The text label, such as worker="a:1", is printed before the metric's
+ * labels; "" for none.
  */
 void metrics_print(const struct metrics *metrics, enum metric metric, const char *label, struct text *text);
 

@@ -30,7 +30,7 @@ static void on_signal(int number)
     else
         process_stop_count++;
     ssize_t written = write(wake_pipe[1], "", 1);
-    (void)written; /* EAGAIN is fine: a full pipe wakes the poll as well. */
+    (void)written; /* EAGAIN can be ignored, because a full pipe wakes the poll as well. */
     errno = saved;
 }
 
@@ -103,7 +103,7 @@ void process_notify(const char *state)
     int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return;
-    /* A service manager that does not read must not stop the service. */
+    /* The service must not hang if the service manager does not read. */
     const struct timeval longest = {.tv_sec = 1};
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
     sendto(descriptor, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, size);

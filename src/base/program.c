@@ -24,7 +24,7 @@ static const char common_usage[] =
     "  -v, --version      print the version\n"
     "  -h, --help         print this help\n";
 
-/* systemd gets the sentence with the first bad key, the log gets all of them. */
+/* Sends systemd the sentence with the first invalid key, and logs all invalid keys. */
 static int complain(const struct program *program, const struct context *context)
 {
     const struct context_detail *first = context->details;

@@ -10,11 +10,11 @@
 struct program {
     const char *name;  /* "imgward-api" */
     const char *usage; /* last lines of --help: effects of the signals */
-    /* Checks the file and everything it refers to. Errors are in the context. */
+    /* Checks the file and everything that the file refers to. Errors are in the context. */
     enum iw_error (*check)(struct context *context, const char *file);
     /*
-     * Runs until a signal stops it. Returns the exit code; the context has a sentence when that is
-     * not 0.
+     * Runs until a signal stops the program. Returns the exit code; if that is not 0, the context has a
+     * sentence.
      */
     int (*run)(struct context *context, const char *file);
 };

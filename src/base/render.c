@@ -10,7 +10,7 @@ void render_init(struct render *render, struct text *text)
     render->needs_comma = false;
 }
 
-/* Writes the escape sequence of a byte, or U+FFFD for an invalid one. */
+/* Writes the escape sequence of a byte, or U+FFFD if the byte is invalid. */
 static void escape_byte(struct text *text, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
@@ -21,7 +21,10 @@ static void escape_byte(struct text *text, unsigned char byte)
         text_add(text, "\\ufffd", 6);
 }
 
-/* Text quoted from a request may be invalid UTF-8; JSON output must be valid (RFC 8259, section 8.1). */
+/*
+ * Text that is quoted from a request may be invalid UTF-8, but JSON output must be valid (RFC 8259, section
+ * 8.1).
+ */
 static void escape(struct text *text, const char *value, size_t length)
 {
     size_t plain = 0;
@@ -45,7 +48,7 @@ static void quoted(struct text *text, const char *value, size_t length)
     text_add(text, "\"", 1);
 }
 
-/* Writes the comma when one is needed, and the key. */
+/* Writes a comma if necessary, and the key. */
 static void lead(struct render *render, const char *key)
 {
     if (render->needs_comma)

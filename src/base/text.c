@@ -85,7 +85,7 @@ void text_clear(struct text *text)
     text->data[0] = '\0';
 }
 
-/* Length of the UTF-8 sequence at bytes, 0 when it is invalid. *point is the code point. */
+/* Returns the length of the UTF-8 sequence at bytes, 0 if it is invalid. Sets *point to the code point. */
 static size_t sequence_read(const unsigned char *bytes, size_t length, uint32_t *point)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

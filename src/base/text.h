@@ -8,8 +8,8 @@
 #include <imgward/arena.h>
 
 /*
- * A buffer that grows in its arena. data always ends with a zero byte that length does not
- * count. When the arena's limit is reached, the process aborts.
+ * A buffer that grows in an arena. The bytes in data always end with a zero byte that length does not count.
+ * If the limit of the arena is reached, the process aborts.
  */
 struct text {
     struct arena *arena;
@@ -29,24 +29,24 @@ void text_add_number(struct text *text, int64_t number);
 /* Empties the buffer and keeps its memory. */
 void text_clear(struct text *text);
 
-/* True when the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
+/* True if the bytes are valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool text_is_utf8(const char *bytes, size_t length);
 
-/* True when no byte is above 0x7F. */
+/* True if no byte is above 0x7F. */
 bool text_is_ascii(const char *bytes, size_t length);
 
-/* Length of the UTF-8 sequence at bytes, 1 to 4; 0 when it is invalid. */
+/* Returns the length of the UTF-8 sequence at bytes, 1 to 4; 0 if it is invalid. */
 size_t text_sequence(const char *bytes, size_t length);
 
-/* The number of code points of valid UTF-8. */
+/* Returns the number of code points of valid UTF-8. */
 size_t text_code_points(const char *bytes, size_t length);
 
-/* True when valid UTF-8 holds a control character (C0, DEL, C1). */
+/* Returns true if the text, which must be valid UTF-8, has a control character (C0, DEL, C1). */
 bool text_has_control(const char *bytes, size_t length);
 
 /*
- * Reads a decimal integer within minimum..maximum: optional "-", no blanks, no leading zeros.
- * False for any other text.
+ * Reads a decimal integer within minimum..maximum: optional "-", no blanks, no leading zeros. Returns false
+ * for any other text.
  */
 bool text_integer(const char *string, int64_t minimum, int64_t maximum, int64_t *value);
 
@@ -62,7 +62,7 @@ enum { text_decimal_size = 21 };
 /* Writes a number in decimal and returns its length. Several times faster than printf. */
 size_t text_decimal(int64_t number, char digits[text_decimal_size]);
 
-/* Compares without regard to ASCII case. */
+/* Compares two texts; ignores the case of ASCII letters. */
 bool text_equal_nocase(const char *a, const char *b);
 
 #endif

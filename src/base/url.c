@@ -17,7 +17,7 @@ static bool is_of(struct url_part part, const char *more)
     return true;
 }
 
-/* A dot at the end is that of the root. */
+/* A dot at the end stands for the root of the DNS. */
 static bool is_name(struct url_part host)
 {
     if (host.length > 0 && host.text[host.length - 1] == '.')

@@ -1,8 +1,8 @@
 /*
- * The parts of an absolute URL with a host (RFC 3986, 3), as they stand in its text.
+ * The parts of an absolute URL with a host (RFC 3986, 3), unchanged.
  *
- * Stricter than the parsers of libraries, which repair "https:///host" and "https:/host", and decode percent
- * codes in a host: a URL is what it looks like.
+ * This parser is stricter than those of libraries, which repair "https:///host" and "https:/host" and decode
+ * percent codes in a host. A URL that it accepts means what it looks like.
  */
 #ifndef BASE_URL_H
 #define BASE_URL_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Borrows from the text; length 0: absent. */
+/* Borrows from the text; the length is 0 if the part is absent. */
 struct url_part {
     const char *text;
     size_t length;
@@ -18,20 +18,20 @@ struct url_part {
 
 struct url {
     struct url_part scheme;
-    struct url_part user; /* with its password */
-    struct url_part host; /* a name, or an address; IPv6 with its brackets */
+    struct url_part user; /* with the password */
+    struct url_part host; /* a name or an address; IPv6 includes the brackets */
     struct url_part port; /* digits */
     const char *rest;     /* path, query and fragment */
 };
 
 /*
- * False unless text is "scheme://[user@]host[:port]" and a path, query or fragment.  The host is a name of
- * letters, digits, "-", "_" and ".", without empty labels and with at most 253 bytes (RFC 1035, 2.3.4), or an
- * address.
+ * Returns false unless text is "scheme://[user@]host[:port]" followed by an optional path, query or fragment.
+ * The host is a name of letters, digits, "-", "_" and ".", without empty labels and with at most 253 bytes
+ * (RFC 1035, 2.3.4), or an address.
  */
 bool url_read(const char *text, struct url *url);
 
-/* Compares without regard to case. */
+/* Compares the part with a text; ignores the case of letters. */
 bool url_part_is(struct url_part part, const char *text);
 
 #endif
