@@ -35,7 +35,7 @@ rules=(
     "no_machine_paths#no file names a path of the machine it was written on"
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
-    "plain_words#documents and comments are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
+    "plain_words#documents, comments and messages are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
     "headers_shipped#every header and every migration is in the release tarball"
     "console_texts#the console's texts have one line each, are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"

@@ -13,7 +13,7 @@
 /* X(name, sentence): the client gets this sentence when the code that fails gives no better one. */
 #define IW_ERRORS(X)                                                                                         \
     X(VALIDATION_FAILED, "The request is not valid: correct the fields that details names.")                 \
-    X(ORDER_NOT_PENDING, "The order is not pending any more; make a new order for other files.")             \
+    X(ORDER_NOT_PENDING, "The order is no longer pending; make a new order for other files.")                \
     X(ORDER_EXPIRED, "The order has expired and its files are deleted; make a new order.")                   \
     X(ORDER_NOT_COMPLETED, "The order is not complete; ask again when its status is complete.")              \
     X(ORDER_FILE_NOT_UPLOADED, "A file of the order has not been uploaded; upload it, then confirm again.")  \
@@ -23,18 +23,19 @@
     X(AUTH_TOKEN_INVALID, "No account has this API key; use another key or ask the operator for one.")       \
     X(AUTH_TOKEN_EXPIRED, "The API key has expired; use another key or ask the operator for one.")           \
     X(AUTH_FORBIDDEN, "The account is suspended; ask the operator of the service.")                          \
-    X(ORDER_NOT_FOUND, "Your account has no order with this id; use the orderId of its creation.")           \
+    X(ORDER_NOT_FOUND,                                                                                       \
+      "Your account has no order with this id; use the orderId that its creation returned.")                 \
     X(WEBHOOK_NOT_FOUND, "Your account has no webhook with this id; the list of webhooks has the ids.")      \
     X(WEBHOOK_EVENT_NOT_FOUND, "The webhook has no event with this id; the list of events has the ids.")     \
     X(RESOURCE_NOT_FOUND, "There is nothing at this path; /api/v2/docs lists every path.")                   \
-    X(PROCESSED_FILE_NOT_FOUND, "The file does not exist any more; look at the status of its order.")        \
+    X(PROCESSED_FILE_NOT_FOUND, "The file no longer exists; look at the status of its order.")               \
     X(METHOD_NOT_ALLOWED, "This path does not accept the method; the Allow header lists those it accepts.")  \
     X(IDEMPOTENCY_KEY_REUSED, "The idempotencyKey was used with another body; send a new one.")              \
     X(ORDER_ALREADY_STARTED, "The order has started and its files cannot be replaced; make a new order.")    \
-    X(URL_EXPIRED, "The URL has expired; ask for a new one.")                                                \
+    X(URL_EXPIRED, "The URL has expired; request a new URL.")                                                \
     X(URL_SIGNATURE_INVALID, "The signature of the URL is not valid; use the URL exactly as it was given.")  \
     X(PAYLOAD_TOO_LARGE, "The body is too large.")                                                           \
-    X(UNSUPPORTED_MEDIA_TYPE, "The content is of a type that is not accepted.")                              \
+    X(UNSUPPORTED_MEDIA_TYPE, "The content type is not accepted.")                                           \
     X(RATE_LIMIT_EXCEEDED, "Too many requests; wait for the seconds in Retry-After.")                        \
     X(USAGE_LIMIT_EXCEEDED, "The account has reached a limit of its plan; wait, or ask the operator.")       \
     X(SERVER_INTERNAL_ERROR, "The service failed; repeat the request or tell the operator its requestId.")   \
@@ -51,22 +52,23 @@
     X(IMAGE_CORRUPT, "The image is damaged and cannot be decoded; export it again.")                         \
     X(IMAGE_FORMAT_UNSUPPORTED, "The file is not a JPEG, PNG or WebP image; convert it to one of these.")    \
     X(IMAGE_TOO_LARGE, "The image is too large; scale it down.")                                             \
-    X(IMAGE_TOO_SMALL, "The image is too small; use a larger one.")                                          \
-    X(SOURCE_UNREACHABLE, "The source URL did not answer in several tries; check it and order again.")       \
+    X(IMAGE_TOO_SMALL, "The image is too small; use a larger image.")                                        \
+    X(SOURCE_UNREACHABLE, "The source URL did not answer in several attempts; check it and order again.")    \
     X(SOURCE_REFUSED, "The source URL was refused; check it and order again.")                               \
     X(SOURCE_TOO_LARGE, "The file at the source URL is too large; make it smaller and order again.")         \
     X(OUTPUT_TARGET_REFUSED, "The output target refused the result; check its URL and order again.")         \
     X(WATERMARK_NOT_EMBEDDABLE, "The watermark cannot be read back; use a larger image or a PNG.")           \
-    X(PROCESSING_TIMEOUT, "Processing took too long in every try; order again with a smaller image.")        \
-    X(PROCESSING_CRASHED, "Processing failed in every try; order again or tell the operator the orderId.")   \
+    X(PROCESSING_TIMEOUT, "Processing took too long in every attempt; order again with a smaller image.")    \
+    X(PROCESSING_CRASHED,                                                                                    \
+      "Processing failed in every attempt; order again or tell the operator the orderId.")                   \
     X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time; make a new order.")                \
     X(ORDER_CANCELLED, "The operator cancelled the order; ask the operator why.")                            \
     X(WATERMARK_NOT_FOUND, "The image carries no readable watermark.")                                       \
     X(NO_MEMORY, "There is not enough memory.")                                                              \
     X(CONFIG_INVALID, "The configuration is not valid.")                                                     \
     X(WEIGHTS_INVALID, "The weights file is not valid.")                                                     \
-    X(TWIN_EXISTS, "The thing exists already.")                                                              \
-    X(NOT_FOUND, "The thing does not exist.")                                                                \
+    X(TWIN_EXISTS, "The object already exists.")                                                             \
+    X(NOT_FOUND, "The object does not exist.")                                                               \
     X(IO_FAILED, "Reading or writing failed.")
 
 enum iw_error {

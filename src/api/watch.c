@@ -134,7 +134,7 @@ static const struct {
     const char *name, *help;
     int64_t (*value)(const struct worker_row *worker);
 } worker_gauges[] = {
-    {"imgward_worker_busy", "Jobs that a worker has under way.", worker_busy},
+    {"imgward_worker_busy", "Jobs in progress in a worker.", worker_busy},
     {"imgward_worker_image_ready", "Image processes that are sealed and can work.", worker_image_ready},
     {"imgward_worker_image_failing_seconds", "How long image processes have failed to start; 0: none fails.",
      worker_image_failing_s},
@@ -143,7 +143,7 @@ static const struct {
 
 static void workers_print(struct text *text, const struct worker_row *workers, unsigned count)
 {
-    gauge_head(text, "imgward_worker_up", "1 while a worker gives signs of life.");
+    gauge_head(text, "imgward_worker_up", "1 while a worker sends heartbeats.");
     for (unsigned i = 0; i < count; i++)
         text_printf(text, "imgward_worker_up{worker=\"%s:%" PRId64 "\",version=\"%s\"} %d\n", workers[i].host,
                     workers[i].pid, workers[i].version, health_worker_is_up(&workers[i]));
@@ -179,7 +179,7 @@ static void store_set(struct metrics *metrics, const struct health_numbers *numb
 static void numbers_print(struct text *text, const struct health_numbers *numbers)
 {
     jobs_print(text, &numbers->rows);
-    states_print(text, "imgward_orders", "Orders that wait for files or are under way.", &numbers->rows,
+    states_print(text, "imgward_orders", "Orders that are pending or in progress.", &numbers->rows,
                  CENSUS_ORDERS);
     states_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.", &numbers->rows,
                  CENSUS_DELIVERIES);

@@ -1,9 +1,9 @@
 /*
  * Prometheus metrics: one table (metrics.c) with the name, type, labels and help of each metric.
  *
- * The values of a program are in shared memory that is mapped before it forks, so every process reports the
- * sums of all processes, and no counts are lost when a process dies. Counting costs one atomic addition. This
- * module does not depend on HTTP or the database; gauges from the database are printed by their callers.
+ * The values of a program are in shared memory that is mapped before the first fork. So every process reports
+ * the sums of all processes, and no counts are lost when a process dies. Counting costs one atomic addition.
+ * This module does not depend on HTTP or the database; gauges from the database are printed by their callers.
  */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H

@@ -286,7 +286,7 @@ static enum ctl_exit key_run(struct ctl *ctl)
     crypto_wipe(key, sizeof key);
     if (error == IW_TWIN_EXISTS) {
         fprintf(stderr,
-                "imgwardctl: %s exists already; replacing it would make existing watermarks unreadable.\n",
+                "imgwardctl: %s already exists; replacing it would make existing watermarks unreadable.\n",
                 path);
         return CTL_FAILED;
     }

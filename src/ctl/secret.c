@@ -14,7 +14,7 @@ static enum ctl_exit signing_made(struct ctl *ctl)
     const char *id;
     enum iw_error error = presign_keys_generate(ctl->context, ctl->arguments[0], &id);
     if (error == IW_TWIN_EXISTS) {
-        fprintf(stderr, "imgwardctl: %s exists already; --rotate adds a key to it.\n", ctl->arguments[0]);
+        fprintf(stderr, "imgwardctl: %s already exists; --rotate adds a key to it.\n", ctl->arguments[0]);
         return CTL_FAILED;
     }
     if (error != IW_OK)
@@ -55,7 +55,7 @@ static enum ctl_exit sealing_run(struct ctl *ctl)
     enum iw_error error = secret_box_generate(ctl->context, ctl->arguments[0]);
     if (error == IW_TWIN_EXISTS) {
         fprintf(stderr,
-                "imgwardctl: %s exists already; replacing it would make all webhook secrets unreadable.\n",
+                "imgwardctl: %s already exists; replacing it would make all webhook secrets unreadable.\n",
                 ctl->arguments[0]);
         return CTL_FAILED;
     }

@@ -65,7 +65,8 @@ enum iw_error migrate_lock(const struct db *db)
     db_pin(db->connection, db_integer_of(db_at(&rows, 0, 0)) == 1);
     if (db_integer_of(db_at(&rows, 0, 0)) == 1)
         return IW_OK;
-    return context_fail(db->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+    return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
+                        "Another migration is already running; wait until it has ended.");
 }
 
 void migrate_unlock(const struct db *db)
@@ -167,7 +168,8 @@ static enum iw_error migration_note(const struct db *db, const struct migration 
                      "NULL) WHERE version = ? AND statements_done = ?",
                      values, 4, &count);
     if (error == IW_OK && count == 0)
-        return context_fail(db->context, IW_SERVICE_UNAVAILABLE, "Another migration is under way.");
+        return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
+                            "Another migration is already running; wait until it has ended.");
     return error;
 }
 

@@ -146,8 +146,8 @@ enum iw_error orders_stuck(const struct db *db, int64_t *after_id, int64_t befor
                            struct query_ids *order_ids) IW_MUST_USE;
 
 /*
- * Of the next most orders after *after_id and before an id: those that ended before a time and have no files
- * in the store any more.  Advances *after_id; 0 at the end.
+ * Of the next most orders after *after_id and before an id: those that ended before a time and no longer have
+ * files in the store. Advances *after_id; 0 at the end.
  */
 enum iw_error orders_outdated(const struct db *db, int64_t *after_id, int64_t before_id,
                               int64_t ended_before_ms, unsigned most,

@@ -152,7 +152,7 @@ static void spawn_child(const struct spawn_plan *plan, int socket)
     char *const *variables = (char *const *)(uintptr_t)environment;
     if (plan->files != NULL)
         execveat(program_descriptor, "", arguments, variables, AT_EMPTY_PATH);
-    /* A script has no text any more when its interpreter starts (ENOENT); tests use one. */
+    /* A script cannot run from a descriptor that is closed on exec (ENOENT); tests use a script. */
     if (plan->files == NULL || errno == ENOENT)
         execve(plan->program, arguments, variables);
     _exit(image_exit_not_run);

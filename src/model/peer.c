@@ -18,7 +18,7 @@ static const struct peer_status rows[] = {
     {403, 403, {PEER_FINAL, PEER_FINAL, PEER_RETRIED}, "access is refused; a presigned URL may have expired"},
     {404, 404, {PEER_FINAL, PEER_FINAL, PEER_RETRIED}, "there is nothing at this URL"},
     {408, 408, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, NULL},
-    {410, 410, {PEER_FINAL, PEER_FINAL, PEER_GONE}, "there is nothing at this URL any more"},
+    {410, 410, {PEER_FINAL, PEER_FINAL, PEER_GONE}, "there is no longer anything at this URL"},
     {421, 421, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, NULL},
     {425, 425, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, NULL},
     {429, 429, {PEER_RETRIED, PEER_RETRIED, PEER_RETRIED}, "it takes no more requests at the moment"},

@@ -64,7 +64,7 @@ enum format sniff_format(const void *first_bytes, size_t n)
 
 #define EXPORT_AS_JPEG "Export it as JPEG and upload it again."
 #define EXPORT_AS_PNG  "Export it as PNG and upload it again."
-#define SEND_BYTES     "Send the bytes of the image file alone as the body of the PUT."
+#define SEND_BYTES     "Send only the bytes of the image file as the body of the PUT."
 #define TRANSFERRED_AS_TEXT                                                                                  \
     " was changed by a transfer in text mode. Transfer it in binary mode and upload it again."
 #define READ_AS_TEXT " was changed because a program read it as text. Read and send it as binary data."

@@ -61,7 +61,7 @@ static enum iw_error input_open(struct worker *worker, struct task *task, const 
     struct storage_key key;
     if (text == NULL || !storage_key_read(text, &key)) {
         task->context.reason = "input_missing";
-        return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file is not there any more.");
+        return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file no longer exists.");
     }
     return storage_get_match(worker->storage, &task->context, &key, etag, input, facts);
 }

@@ -161,7 +161,7 @@ OTHERS = {
     "PSD": (b"8BPS\0\1\0\0\0\0\0\0", "Photoshop"),
     "PDF": (b"%PDF-1.7\n", "PDF"),
     "ZIP": (b"PK\3\4\x14\0\0\0", "ZIP"),
-    "blank line": (b"\n" + pictures.jpeg(96, 80), "stand before the JPEG image. Send the bytes of the image file alone"),
+    "blank line": (b"\n" + pictures.jpeg(96, 80), "stand before the JPEG image. Send only the bytes of the image file"),
     "PHP warning": (b"<br />\n<b>Warning</b>:  Undefined variable $a in <b>/srv/send.php</b> on line <b>3</b><br />\n" + pictures.png(96, 80),
                     "stand before the PNG image"),
     "seven bits": (bytes(byte & 0x7F for byte in pictures.jpeg(96, 80)), "text mode"),

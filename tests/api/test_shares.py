@@ -181,7 +181,7 @@ def test_a_killed_process_leaves_no_request_in_progress(stack, lock):
 
 
 def test_statements_of_the_pool_end_in_the_server(stack, lock):
-    """A statement that no process waits for any more must not go on in the server."""
+    """A statement that no process waits for any longer must not go on in the server."""
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         timeout_s = int(re.search(r"^timeout_s = (\d+)", file.read(), re.M)[1])
     client = stack.account_new()

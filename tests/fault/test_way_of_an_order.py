@@ -113,7 +113,7 @@ def test_a_file_that_kills_its_process_fails_alone_after_three_attempts(client, 
         client.wait(order)
     detail = client.wait(order)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 2
-    assert detail["errors"] == "poison.jpg: PROCESSING_CRASHED: Processing failed in every try; order again or tell the operator the orderId."
+    assert detail["errors"] == "poison.jpg: PROCESSING_CRASHED: Processing failed in every attempt; order again or tell the operator the orderId."
     assert job(stack, file) == ("failed", 3, 0, 3)
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_takes_too_long_fails_alone(client, stack):
     with stack.configured("image", "timeout_s", "1"):
         order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 400)
     assert order["status"] == "complete" and order["completedFileCount"] == 1
-    assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long in every try; order again with a smaller image."
+    assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller image."
     assert job(stack, order["files"][0]["fileId"])[3] == 3
 
 

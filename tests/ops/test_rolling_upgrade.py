@@ -81,7 +81,7 @@ class Orders(threading.Thread):
         wanted, end = len(self.ended) + count, time.monotonic() + 600
         while len(self.ended) < wanted:
             assert self.problem is None, self.problem
-            assert time.monotonic() < end, "no order ends any more"
+            assert time.monotonic() < end, "orders no longer end"
             time.sleep(0.1)
 
 

@@ -1066,7 +1066,7 @@ static void test_other_formats(void)
         {"????\0\x10JFIF", 10, "read it as text"},
         {"RIFF\xc2\x81\x7f\0\0WEBPVP8 ", 17, "read it as text"},
         {"\xff\xfe\x20\x25\0", 5, "UTF-16"},
-        {"\r\n\xff\xd8\xff\xe0\0\x10", 8, "stand before the JPEG image. Send the bytes"},
+        {"\r\n\xff\xd8\xff\xe0\0\x10", 8, "stand before the JPEG image. Send only the bytes"},
         {"\xef\xbb\xbf\x89PNG\r\n\x1a\n", 11, "stand before the PNG image"},
         {"<br />\n<b>Warning</b>:  x\nRIFF\1\2\3\4WEBPVP8 ", 43, "stand before the WebP image"},
         {"<br />\n<b>Warning</b>:  Undefined variable", 42, "PHP"},

@@ -94,7 +94,7 @@ async function paint(canvas, file, box) {
   picture.close();
 }
 
-// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" is told whether it could be.
+// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" receives whether the file could be drawn.
 export function Preview({ file, box = 96, label, onDrawn }) {
   const canvas = useRef(null);
   useEffect(() => {

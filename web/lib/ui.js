@@ -150,7 +150,7 @@ export function Field({ label, hint, error, onValue, type = "text", rows, value,
 
 // ---- dialogs ----
 
-// Navigation closes it, such as the browser's Back: what it speaks of is not on the screen any more.
+// Navigation, such as the browser's Back, closes the dialog, because its subject is no longer on the screen.
 export function Dialog({ title, onClose, children, wide }) {
   const element = useRef(null), id = useId(), place = useRef(route.value);
   useEffect(() => { if (route.value !== place.current) onClose?.(); }, [route.value]);

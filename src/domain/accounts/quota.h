@@ -37,8 +37,8 @@ struct quota_state {
 bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest);
 
 /*
- * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal.  IW_OK when
- * no limit is exceeded any more, or the account had no row and has one now: claim again.
+ * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal. IW_OK when
+ * no limit is exceeded any longer, or the account had no row and has one now: claim again.
  */
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
                            struct quota_state *refusal) IW_MUST_USE;

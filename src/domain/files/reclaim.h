@@ -1,6 +1,5 @@
 /*
- * Reclaim: deletes files of the store that should not exist any more, because a
- * process died between two steps.
+ * Reclaim: deletes files of the store that should no longer exist, because a process died between two steps.
  */
 #ifndef DOMAIN_FILES_RECLAIM_H
 #define DOMAIN_FILES_RECLAIM_H

@@ -219,7 +219,7 @@ static enum iw_error row_write(struct domain *domain, const struct filekey *file
     return error;
 }
 
-/* Writes the file's row, then deletes the bytes that no row names any more. */
+/* Writes the file's row, then deletes the bytes that no row names any longer. */
 static enum iw_error bytes_record(struct domain *domain, const struct filekey *filekey,
                                   const struct storage_key *key, struct upload_outcome *outcome)
 {

@@ -17,7 +17,7 @@ enum {
     unwritten_ms = 60 * 1000 /* the row of a check is older than its order; a creation takes no longer */
 };
 
-/* Starts the order when all uploads are there; *is_over: there is nothing to look for any more. */
+/* Starts the order if all uploads are there. Sets *is_over if there is nothing left to look for. */
 static enum iw_error order_look(struct domain *domain, const struct check *check, bool *is_over)
 {
     struct order_view view;

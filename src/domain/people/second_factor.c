@@ -146,7 +146,7 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = verified_lock(domain, user, "totp_enable");
-        /* The step's code cannot sign in any more.  NOT_FOUND: it was used before. */
+        /* The code of this step can no longer sign in. NOT_FOUND if it was used before. */
         if (error == IW_OK)
             error = users_totp_step(&domain->db, user->id, step);
         if (error == IW_OK || error == IW_NOT_FOUND)

@@ -106,7 +106,10 @@ static double old_gain(struct reader *reader, const struct plane *plane, const i
     return squares > 0 ? sum / squares / ((double)blue_amplitude * sqrt(1 - tone_share)) : 0;
 }
 
-/* Encode the number. Over an old mark, take the difference to the old word; the tones exist already. */
+/*
+ * Encodes the number. Over an old mark, takes the difference to the old word, because the picture already has
+ * the tones.
+ */
 static void underlay_word(struct underlay *underlay, uint64_t number, int8_t word[polar_length])
 {
     struct reader *reader = &underlay->reader;

@@ -33,8 +33,8 @@ enum underlay_level underlay_level(const struct image *image, const struct plane
                                    const float *activity, struct workspace *workspace);
 
 /*
- * Prepare the underlay of a number, over an existing one or none. Over a full one the level becomes
- * FULL: a marked drawing is not flat any more. False: no memory. Call underlay_fini in any case.
+ * Prepare the underlay of a number, over an existing one or none. Over a full one the level becomes FULL: a
+ * marked drawing is no longer flat. False: no memory. Call underlay_fini in any case.
  */
 bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t number,
                       struct workspace *workspace);

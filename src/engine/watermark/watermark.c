@@ -79,8 +79,8 @@ static size_t plane_count(const struct plane *plane)
 }
 
 /*
- * Make the word to add. Over a mark of the same key, it is the difference to the old word,
- * which removes the old mark. The tones exist already.
+ * Makes the word to add. Over a mark of the same key, it is the difference to the old word, which removes the
+ * old mark; the picture already has the tones.
  */
 static void overlay_word(const struct embedding *embedding, int8_t word[polar_length])
 {

@@ -472,7 +472,7 @@ static const char *url_fault(const struct presign *presign, struct arena *arena,
         return query_fault(arena, query, method);
     if (parameters.values[2][0] != '\0' &&
         key_find(&presign->list, parameters.values[2]) == presign->list.count)
-        return "it was changed, or the key that signed it is not in use any more; ask for a new URL";
+        return "it was changed, or the key that signed it is no longer in use; request a new URL";
     if (!signature_matches(presign, arena, request, &parameters, grant))
         return query_fault(arena, query, method);
     return NULL;

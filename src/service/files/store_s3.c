@@ -200,7 +200,7 @@ static enum iw_error s3_put_add(struct storage_writer *writer, struct context *c
     return IW_OK;
 }
 
-/* After a lost answer the upload does not exist any more, and the object does. */
+/* If the reply to CompleteMultipartUpload was lost, the upload no longer exists, but the object does. */
 static enum iw_error upload_complete(struct store_s3_writer *writer, struct context *context)
 {
     struct text body;

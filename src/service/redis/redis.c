@@ -270,7 +270,7 @@ static bool is_refusing(const char *text)
     return false;
 }
 
-/* Takes a complete reply from the connection; true when no reply is pending any more. */
+/* Takes a complete reply from the connection; returns true if no reply is pending any longer. */
 static bool reply_take(struct redis *redis, struct context *context, struct redis_reply *reply)
 {
     void *raw = NULL;

@@ -226,7 +226,7 @@ def test_an_open_dialog_leaves_its_button_as_it_is(inside):
 
 
 def test_navigation_closes_a_dialog_and_its_question(inside, owner, filled):
-    """The question spoke of an order that is not on the screen any more."""
+    """The question spoke of an order that is no longer on the screen."""
     inside.open("/orders")
     inside.press("A long name of an order that must not widen a phone")
     inside.press("Delete")
