@@ -45,7 +45,7 @@ AC_DEFUN([IW_COMPILER_FLAGS], [
   AC_SUBST([HARDEN_LDFLAGS])
 ])
 
-dnl IW_FAULTS: --enable-faults compiles the fault points of include/imgward/fault.h; for tests only.
+dnl IW_FAULTS: --enable-faults compiles the fault points of src/base/fault.h; for tests only.
 AC_DEFUN([IW_FAULTS], [
   AC_ARG_ENABLE([faults], [AS_HELP_STRING([--enable-faults], [compile the fault points for tests])])
   AS_IF([test "x$enable_faults" = xyes], [FAULT_CPPFLAGS=-DIW_FAULTS], [FAULT_CPPFLAGS=])

@@ -11,7 +11,7 @@ rules=(
     "sql_in_db#SQL text stands only under src/db/"
     "driver_headers#a driver's header is included only by its driver file"
     "image_headers#image libraries are included only by the codecs and the thumbnails of src/codec/"
-    "engine_includes#engines include libc, libm, FFTW and their own headers"
+    "engine_includes#engines include libc, libm, FFTW, their own headers and the list of errors"
     "engine_pure#engines do no I/O, read no clock, make no randomness, write no log"
     "http_words#the domain knows no HTTP, no JSON, no SQL driver"
     "edges_call_domain#src/api and src/http reach database and service through the domain"
@@ -51,8 +51,8 @@ slow_rules=(
     "valgrind#the unit tests run clean under valgrind"
 )
 
-sources() { find src include tests/unit -name '*.[ch]' | sort; }
-production() { find src include -name '*.[ch]' | sort; }
+sources() { find src tests/unit -name '*.[ch]' | sort; }
+production() { find src -name '*.[ch]' | sort; }
 
 # Lines of code without comments, "file:line:text", so that words in comments are no violation.
 code_lines() {
@@ -100,8 +100,8 @@ rule_image_headers() {
 }
 
 rule_engine_includes() {
-    find src/engine include/imgward -name '*.[ch]' | xargs grep -nE '^#include' |
-        grep -vE '<(assert|complex|ctype|errno|float|inttypes|limits|math|stdalign|stdbool|stddef|stdint|stdlib|string|fftw3|immintrin|emmintrin|tgmath)\.h>|"engine/|<imgward/|<stdarg\.h>|<std(atomic|noreturn)\.h>'
+    find src/engine -name '*.[ch]' | xargs grep -nE '^#include' |
+        grep -vE '<(assert|complex|ctype|errno|float|inttypes|limits|math|stdalign|stdbool|stddef|stdint|stdlib|string|fftw3|immintrin|emmintrin|tgmath)\.h>|"engine/|"base/error\.h"|<stdarg\.h>|<std(atomic|noreturn)\.h>'
 }
 
 rule_engine_pure() {
@@ -167,14 +167,14 @@ model: model base
 search: search base
 service: service model base
 db: db search model base
-engine: engine
+engine: engine base
 codec: codec engine model base
 image: image codec engine model base
 domain: domain db search service model base
 http: http domain db service model base
 api: api http domain service model base
 console: console api http domain db service model base
-worker: worker image domain db service model base
+worker: worker image engine domain db service model base
 ctl: ctl image codec engine domain db service model base
 "
 
@@ -366,9 +366,9 @@ rule_headers_alone() {
     local header flags
     flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
     # A "_body.h" file is the body of a function that is compiled several times.
-    find src include -name '*.h' ! -name '*_body.h' | sort | while read -r header; do
+    find src -name '*.h' ! -name '*_body.h' | sort | while read -r header; do
         printf '#include "%s"\n' "$root/$header" |
-            gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Iinclude -Isrc $flags -x c - 2>&1 | grep -m 1 'error:'
+            gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Isrc $flags -x c - 2>&1 | grep -m 1 'error:'
     done
 }
 
@@ -391,7 +391,7 @@ rule_plain_words() { "$IMGWARD_PYTHON" tests/prose.py; }
 
 rule_headers_shipped() {
     local header
-    find src include sql tests/unit -name '*.h' -o -name '*.sql' | sort | while read -r header; do
+    find src sql tests/unit -name '*.h' -o -name '*.sql' | sort | while read -r header; do
         grep -rqF --include="*.am" --include="Makefile.inc" "$header" Makefile.am src tests || echo "$header is named in no .am"
     done
 }
@@ -436,7 +436,7 @@ rule_tidy() {
     flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
     flags+=' -std=gnu11 -D_GNU_SOURCE -DPACKAGE_VERSION="" -DIW_SYSCONFDIR="" -DIW_DATADIR="" -DIW_LOCALSTATEDIR="" -DIW_LIBEXECDIR=""'
     export tidy_checks flags
-    production | grep '\.c$' | xargs -P "$(nproc)" -n 4 sh -c 'clang-tidy --quiet "--checks=$tidy_checks" "$@" -- -Iinclude -Isrc $flags' sh 2>/dev/null |
+    production | grep '\.c$' | xargs -P "$(nproc)" -n 4 sh -c 'clang-tidy --quiet "--checks=$tidy_checks" "$@" -- -Isrc $flags' sh 2>/dev/null |
         grep -E '(warning|error): ' | sort -u
 }
 

@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "base/json.h"
 
 /* An object whose fields are read, and the prefix of their names ("files[3]."). */

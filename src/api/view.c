@@ -1,8 +1,7 @@
 #include "api/view.h"
 
-#include <imgward/protect.h>
-
 #include "domain/orders/order_url.h"
+#include "model/result.h"
 
 void view_upload(struct render *render, const struct domain *domain, const struct order *order,
                  const struct order_file *file)
@@ -57,9 +56,9 @@ void view_protection(struct render *render, int percent)
     render_object_begin(render, "protection");
     render_integer(render, "share", percent);
     render_string(render, "word",
-                  percent >= protect_strong_percent   ? "strong"
-                  : percent >= protect_medium_percent ? "medium"
-                                                      : "weak");
+                  percent >= result_strong_percent   ? "strong"
+                  : percent >= result_medium_percent ? "medium"
+                                                     : "weak");
     render_object_end(render);
 }
 

@@ -1,4 +1,4 @@
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 #include <stdint.h>
 #include <stdio.h>

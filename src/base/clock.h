@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 /* "2026-03-12T10:00:00.000Z" and the terminating zero. */
 enum { clock_iso_size = 25 };

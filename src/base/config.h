@@ -13,8 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "base/machine.h"
 
 struct config {

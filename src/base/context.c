@@ -1,4 +1,4 @@
-#include <imgward/context.h>
+#include "base/context.h"
 
 #include <stdio.h>
 #include <string.h>

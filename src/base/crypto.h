@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 enum { sha256_bytes = 32 };
 

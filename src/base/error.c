@@ -1,4 +1,4 @@
-#include <imgward/error.h>
+#include "base/error.h"
 
 #include <string.h>
 

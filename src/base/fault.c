@@ -1,4 +1,4 @@
-#include <imgward/fault.h>
+#include "base/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>

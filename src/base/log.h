@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
+#include "base/context.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 

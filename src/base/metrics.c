@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <imgward/error.h>
+#include "base/error.h"
 
 static const int64_t buckets_ms[] = {5,    10,   25,   50,    100,   250,   500,
                                      1000, 2500, 5000, 10000, 30000, 60000, 300000};

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include <imgward/context.h>
+#include "base/context.h"
 
 /* Set by the handlers of process_signals_install, polled by main loops. */
 extern volatile sig_atomic_t process_stop_count;   /* number of TERM and INT signals */

@@ -5,7 +5,7 @@
 #ifndef BASE_PROGRAM_H
 #define BASE_PROGRAM_H
 
-#include <imgward/context.h>
+#include "base/context.h"
 
 struct program {
     const char *name;  /* "imgward-api" */

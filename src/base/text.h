@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 /*
  * A buffer that grows in an arena. The bytes in data always end with a zero byte that length does not count.

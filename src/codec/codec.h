@@ -31,9 +31,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-#include <imgward/image.h>
-
+#include "base/context.h"
+#include "engine/image.h"
 #include "model/format.h"
 #include "model/picture.h"
 
@@ -64,7 +63,7 @@ struct codec_header {
     enum format format;
     uint32_t width_px;
     uint32_t height_px;
-    uint32_t channels;            /* as decoded, see imgward/image.h */
+    uint32_t channels;            /* as decoded, see engine/image.h */
     uint32_t depth_bits;          /* 8 or 16 */
     bool is_lossy;                /* JPEG and lossy WebP */
     bool is_cmyk;                 /* JPEG: the file stays CMYK; the image is sRGB */

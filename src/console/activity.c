@@ -1,8 +1,6 @@
 /* Audit log, request log, and the service's limits. */
 #include <string.h>
 
-#include <imgward/watermark.h>
-
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -13,13 +11,9 @@
 #include "domain/orders/order_create.h"
 #include "http/response.h"
 #include "model/format.h"
+#include "model/picture.h"
 
-enum {
-    status_least = 100,
-    status_most = 599,
-    status_class = 100,
-    protect_side_min_px = 64 /* as in src/image/image_loop.c */
-};
+enum { status_least = 100, status_most = 599, status_class = 100 };
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
@@ -175,9 +169,9 @@ static enum iw_error service_show(struct request *request)
     render_integer(render, "maxFiles", order_files_max);
     render_integer(render, "maxPixels", config->image_pixels_max);
     render_object_begin(render, "minSidePixels");
-    render_integer(render, order_type_name(ORDER_ANTI_AI), protect_side_min_px);
-    render_integer(render, order_type_name(ORDER_WATERMARK_EMBED), WATERMARK_SIDE_MIN_PX);
-    render_integer(render, order_type_name(ORDER_WATERMARK_EXTRACT), 0);
+    for (int type = 0; type < ORDER_TYPE_COUNT; type++)
+        render_integer(render, order_type_name((enum order_type)type),
+                       picture_engine((enum order_type)type)->side_min_px);
     render_object_end(render);
     render_integer(render, "uploadUrlSeconds", config->store_upload_url_s);
     render_integer(render, "keepDays", config->orders_complete_s * 1000 / day_ms);

@@ -9,9 +9,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 enum { ctl_options_max = 16, ctl_arguments_max = 16 };
 

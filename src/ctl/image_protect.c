@@ -5,6 +5,7 @@
 
 #include "ctl/table.h"
 #include "image/protect_picture.h"
+#include "model/result.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */
 static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px = 65500};
@@ -87,6 +88,11 @@ static enum iw_error tint_measure(struct ctl *ctl, const struct image *original,
     return error;
 }
 
+static bool is_weak(const struct protect_summary *summary)
+{
+    return protect_percent(&summary->report) < result_strong_percent;
+}
+
 static void outcome_render(struct render *render, const void *facts)
 {
     const struct protect_summary *summary = facts;
@@ -95,7 +101,7 @@ static void outcome_render(struct render *render, const void *facts)
     render_real(render, "visibilityBudget", summary->report.visibility);
     render_real(render, "visibilityReached", summary->report.shown);
     render_real(render, "reached", summary->report.reached);
-    render_boolean(render, "isLimited", protect_is_reduced(&summary->report));
+    render_boolean(render, "isLimited", is_weak(summary));
     render_real(render, "psnrDb", summary->report.psnr_db);
     render_array_begin(render, "tint");
     for (unsigned color = 0; color < summary->colors; color++)
@@ -110,7 +116,7 @@ static void summary_print(const struct protect_summary *summary)
     static const char *const names[] = {"red", "green", "blue"};
     const double budget = summary->report.visibility;
     fprintf(stderr, "visibility: budget %.3f, reached %.3f%s\ntint in levels of 255:", budget,
-            summary->report.shown, protect_is_reduced(&summary->report) ? ", weaker than the strength" : "");
+            summary->report.shown, is_weak(summary) ? ", weaker than the strength" : "");
     for (unsigned color = 0; color < summary->colors; color++)
         fprintf(stderr, " %s %+.3f", summary->colors == 1 ? "grey" : names[color], summary->tint[color]);
     fputc('\n', stderr);

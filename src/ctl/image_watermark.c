@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <imgward/watermark.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "ctl/ctl_db.h"
 #include "db/accounts.h"
 #include "db/texts.h"
+#include "engine/watermark/watermark.h"
 #include "image/mark_picture.h"
 
 /* Larger than the service's limits, so that an operator can examine a refused picture. */

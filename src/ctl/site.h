@@ -2,8 +2,7 @@
 #ifndef CTL_SITE_H
 #define CTL_SITE_H
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "base/crypto.h"
 
 /* A certificate must be valid for so many days more: certbot renews 30 days before the end. */

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/db.h"
 #include "model/account.h"
 

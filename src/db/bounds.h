@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/query.h"
 
 enum bounds_table { BOUNDS_REQUESTS, BOUNDS_EVENTS, BOUNDS_COUNT };

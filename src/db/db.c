@@ -10,9 +10,8 @@
 #include <mysql.h>
 #include <mysqld_error.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/text.h"
 #include "db/db_hosts.h"
 

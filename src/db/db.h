@@ -18,11 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
-#include "base/metrics.h"
+#include "base/context.h"
 #include "base/hosts.h"
+#include "base/metrics.h"
 
 struct db_connection;
 

@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/query.h"
 #include "model/delivery.h"
 

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/query.h"
 
 /* Suspends an account until its deletion at a time. */

@@ -7,8 +7,7 @@
 #ifndef DB_GRANTS_H
 #define DB_GRANTS_H
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/provision.h"
 
 enum grants_program { GRANTS_API, GRANTS_CONSOLE, GRANTS_WORKER, GRANTS_PROGRAM_COUNT };

@@ -10,8 +10,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/query.h"
 
 enum leases_table { LEASES_JOBS, LEASES_DELIVERIES, LEASES_TABLE_COUNT };

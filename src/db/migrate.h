@@ -11,8 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/db.h"
 
 struct migration {

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <imgward/arena.h>
-
+#include "base/arena.h"
 #include "base/crypto.h"
 #include "base/text.h"
 #include "db/jobs.h"

@@ -8,8 +8,7 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/db.h"
 
 enum { provision_statements_max = 3 };

@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/db.h"
 
 /* Rows with the names of their columns, for an operator.  Ids above 32 bits are text. */

@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/query.h"
 #include "model/user.h"
 

@@ -8,9 +8,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "db/db.h"
 
 struct redis;

@@ -1,8 +1,36 @@
-/* Accessors of pictures that both engines use. */
+/*
+ * A decoded picture, as engines and codecs exchange it.
+ *
+ * Samples are interleaved, row by row from the top, as grey, grey and alpha, RGB, or RGBA.
+ * 8-bit samples are uint8_t. 16-bit samples are uint16_t in native byte order with the full
+ * range 0..65535. Alpha is not premultiplied. EXIF orientation is not applied.
+ */
 #ifndef ENGINE_IMAGE_H
 #define ENGINE_IMAGE_H
 
-#include <imgward/image.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct image {
+    uint32_t width_px;
+    uint32_t height_px;
+    uint32_t channels;   /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
+    uint32_t depth_bits; /* 8 or 16 */
+    size_t stride_bytes; /* from one row to the next */
+    void *pixels;        /* height_px * stride_bytes bytes */
+};
+
+/* True for 2 and 4 channels. */
+static inline int image_has_alpha(const struct image *image)
+{
+    return image->channels == 2 || image->channels == 4;
+}
+
+/* True for 3 and 4 channels. */
+static inline int image_has_color(const struct image *image)
+{
+    return image->channels >= 3;
+}
 
 /* Bytes of one pixel: channels * depth_bits / 8. */
 size_t image_pixel_bytes(const struct image *image);

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "db/db.h"

@@ -2,12 +2,11 @@
 #ifndef HTTP_CHILD_H
 #define HTTP_CHILD_H
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "base/metrics.h"
-#include "http/in_flight.h"
 #include "http/edge.h"
+#include "http/in_flight.h"
 
 /*
  * Reads the files that a process needs besides the configuration: secrets and

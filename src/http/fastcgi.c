@@ -12,8 +12,7 @@
 
 #include <fcgiapp.h>
 
-#include <imgward/fault.h>
-
+#include "base/fault.h"
 #include "base/process.h"
 
 struct fastcgi {

@@ -8,10 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/fault.h"
 #include "base/hosts.h"
 #include "base/log.h"
 #include "base/process.h"

@@ -9,8 +9,7 @@
 #ifndef HTTP_POOL_H
 #define HTTP_POOL_H
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "http/edge.h"
 
 /* The effects of the signals, for --help. */

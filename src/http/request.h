@@ -13,9 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "base/json.h"
 #include "base/render.h"
 #include "service/redis/admission.h"

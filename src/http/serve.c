@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "domain/accounts/account.h"
 #include "domain/accounts/request_log.h"

@@ -10,8 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
+#include "base/fault.h"
 #include "model/format.h"
 
 enum { arguments_max = 24, number_bytes = 24, program_descriptor = image_weights + 1 };

@@ -11,9 +11,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "image/image_protocol.h"
 
 /*

@@ -10,14 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/crypto.h"
+#include "base/fault.h"
 #include "image/mark_picture.h"
 #include "image/protect_picture.h"
 #include "image/seal.h"
 
-enum { thumbnail_side_px = 320, protect_side_min_px = 64, files_all = (1 << image_file_count) - 1 };
+enum { thumbnail_side_px = 320, files_all = (1 << image_file_count) - 1 };
+
+_Static_assert((int)picture_embed_side_px == WATERMARK_SIDE_MIN_PX, "the model and the engine agree");
 
 /* A file mapped for reading. */
 struct mapped {
@@ -290,21 +291,18 @@ static const struct image_kind_row {
     enum iw_error (*run)(struct image_work *work);
     unsigned files_needed;
     unsigned files_allowed;
-    uint32_t side_min_px;
-    enum order_type order_type; /* for the memory of its engine; unused by a probe */
+    enum order_type order_type; /* whose engine runs; unused by a probe */
     enum need need;
 } kinds[image_kind_count] = {
     [IMAGE_PROBE] = {.run = kind_probe, .files_needed = file_input, .files_allowed = file_input},
     [IMAGE_ANTI_AI] = {.run = kind_anti_ai,
                        .files_needed = file_input | file_output,
                        .files_allowed = files_all & ~(file_original | file_candidates),
-                       .side_min_px = protect_side_min_px,
                        .order_type = ORDER_ANTI_AI,
                        .need = NEEDS_WEIGHTS},
     [IMAGE_WATERMARK_EMBED] = {.run = kind_watermark_embed,
                                .files_needed = file_input | file_output,
                                .files_allowed = files_all & ~(file_original | file_candidates),
-                               .side_min_px = WATERMARK_SIDE_MIN_PX,
                                .order_type = ORDER_WATERMARK_EMBED,
                                .need = NEEDS_WATERMARK_KEY},
     [IMAGE_WATERMARK_EXTRACT] = {.run = kind_watermark_extract,
@@ -364,10 +362,10 @@ static enum iw_error work_run(struct image_work *work)
     if (work->config->has_watermark_key)
         crypto_key_derive(work->config->watermark_key, WATERMARK_KEY_PURPOSE, work->request->account_id,
                           work->watermark_key);
-    work->limits.side_min_px = kinds[work->request->kind].side_min_px;
     work->limits.engine = work->request->kind == IMAGE_PROBE
                               ? (struct picture_engine){.is_read_only = true}
                               : *picture_engine(kinds[work->request->kind].order_type);
+    work->limits.side_min_px = work->limits.engine.side_min_px;
     return kinds[work->request->kind].run(work);
 }
 

@@ -6,11 +6,10 @@
 #ifndef IMAGE_IMAGE_LOOP_H
 #define IMAGE_IMAGE_LOOP_H
 
-#include <imgward/protect.h>
-#include <imgward/watermark.h>
-
 #include "base/crypto.h"
 #include "codec/codec.h"
+#include "engine/protect/protect.h"
+#include "engine/watermark/watermark.h"
 #include "image/image_protocol.h"
 
 struct image_config {

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#include <imgward/watermark.h>
+#include "engine/watermark/watermark.h"
 
 enum {
     image_protocol_version = 9,

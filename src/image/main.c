@@ -16,8 +16,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
+#include "base/fault.h"
 #include "base/log.h"
 #include "image/image_loop.h"
 #include "image/protect_picture.h"

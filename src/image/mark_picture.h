@@ -5,9 +5,8 @@
 #ifndef IMAGE_MARK_PICTURE_H
 #define IMAGE_MARK_PICTURE_H
 
-#include <imgward/watermark.h>
-
 #include "codec/codec.h"
+#include "engine/watermark/watermark.h"
 
 struct mark_order {
     const void *data; /* the original file */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "model/result.h"
 
 enum { weights_bytes_max = 1 << 20, tries_max = 3 };
 
@@ -147,7 +148,7 @@ static void strength_note(struct context *context, const struct codec_picture *p
                           enum protect_strength strength, const struct protect_report *report)
 {
     const char *name = protect_strength_name(strength);
-    if (!protect_is_reduced(report))
+    if (protect_percent(report) >= result_strong_percent)
         return;
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
         context_note(context, "PROTECTION_REDUCED",

@@ -6,9 +6,8 @@
 #ifndef IMAGE_PROTECT_PICTURE_H
 #define IMAGE_PROTECT_PICTURE_H
 
-#include <imgward/protect.h>
-
 #include "codec/codec.h"
+#include "engine/protect/protect.h"
 
 /*
  * Read the weights file, check its SHA-256 and create the engine. Call it before the process is

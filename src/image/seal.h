@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
+#include "base/context.h"
 
 struct seal_limits {
     uint64_t memory_bytes; /* writable private memory; mapped files are not counted */

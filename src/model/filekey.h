@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 enum filekey_kind {
     FILEKEY_UPLOAD,

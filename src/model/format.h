@@ -4,9 +4,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "model/order.h"
 
 enum format {

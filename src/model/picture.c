@@ -5,8 +5,11 @@
 /* Measured at 100 megapixels (doc/pictures.md, "Limits"). */
 static const struct picture_engine engines[ORDER_TYPE_COUNT] = {
     /* Line buffers: 8.2 KiB. Thresholds, which are freed before an encoder runs: 110 MiB. */
-    [ORDER_ANTI_AI] = {.bytes_px = 3, .bytes_column = 9 * 1024, .early_bytes_100px = 116},
-    [ORDER_WATERMARK_EMBED] = {.bytes_px = 1},
+    [ORDER_ANTI_AI] = {.side_min_px = picture_protect_side_px,
+                       .bytes_px = 3,
+                       .bytes_column = 9 * 1024,
+                       .early_bytes_100px = 116},
+    [ORDER_WATERMARK_EMBED] = {.side_min_px = picture_embed_side_px, .bytes_px = 1},
     /* With noise: 17 MiB at 300 x 300 px, 82 MiB from one to 100 megapixels, 87 MiB with an original. */
     [ORDER_WATERMARK_EXTRACT] = {.bytes_px = 192, .bytes_max = 90 << 20, .is_read_only = true},
 };

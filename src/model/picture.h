@@ -9,16 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "model/format.h"
 #include "model/order.h"
 
 /* Pixels above which lossless WebP is written by the fastest method, which needs less memory. */
 enum { picture_webp_fast_from_px = 12000000 };
 
-/* Memory of an engine beside the picture. */
+/* The shortest side that an engine changes. A protection has no source for less; a mark does not fit less. */
+enum { picture_protect_side_px = 64, picture_embed_side_px = 256 };
+
+/* Limits of an engine, and its memory beside the picture. */
 struct picture_engine {
+    uint32_t side_min_px; /* 0: none */
     uint32_t bytes_px;
     uint32_t bytes_max; /* the most that bytes_px gives; 0: no limit */
     uint32_t bytes_column;

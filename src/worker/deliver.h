@@ -14,9 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "service/secret/secret_box.h"
 #include "worker/sender.h"
 

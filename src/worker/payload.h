@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/deliveries.h"
 #include "domain/domain.h"
 

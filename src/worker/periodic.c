@@ -1,18 +1,17 @@
 #include "worker/periodic.h"
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
-#include "domain/orders/job_retry.h"
-#include "domain/orders/order_search.h"
-#include "domain/accounts/quota.h"
-#include "domain/files/reclaim.h"
-#include "domain/files/upload_check.h"
-#include "domain/accounts/request_log.h"
-#include "domain/people/user.h"
 #include "db/leases.h"
 #include "db/workers.h"
+#include "domain/accounts/quota.h"
+#include "domain/accounts/request_log.h"
+#include "domain/files/reclaim.h"
+#include "domain/files/upload_check.h"
+#include "domain/orders/job_retry.h"
+#include "domain/orders/order_search.h"
+#include "domain/people/user.h"
 #include "worker/worker.h"
 
 enum {

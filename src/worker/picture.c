@@ -10,13 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-#include <imgward/protect.h>
-
 #include "base/crypto.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "db/texts.h"
+#include "engine/protect/protect.h"
 #include "model/sniff.h"
 #include "worker/worker.h"
 

@@ -10,9 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "service/net/fetch.h"
 
 enum { sender_descriptors_max = fetch_descriptors_max };

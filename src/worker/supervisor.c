@@ -6,9 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "db/db.h"

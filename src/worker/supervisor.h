@@ -8,7 +8,7 @@
 #ifndef WORKER_SUPERVISOR_H
 #define WORKER_SUPERVISOR_H
 
-#include <imgward/context.h>
+#include "base/context.h"
 
 /* Runs until TERM; returns an exit status.  After a failed start the context has the reason. */
 int supervisor_run(struct context *context, const char *config_file);

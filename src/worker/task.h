@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/jobs.h"
 #include "domain/orders/outcome.h"
 #include "model/job.h"

@@ -8,8 +8,7 @@
 #include <poll.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "service/files/upload_sink.h"
 #include "service/net/fetch.h"
 #include "worker/kind.h"

@@ -7,9 +7,8 @@
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "base/metrics.h"
 #include "domain/domain.h"
 #include "domain/keyring.h"

@@ -10,7 +10,7 @@
  *   embed 16HEX WIDTH HEIGHT, the picture    a line: ok and the marked picture, or - when it cannot be marked
  * Pictures are RGB, 8 bits per channel.
  */
-#include <imgward/watermark.h>
+#include "engine/watermark/watermark.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Cost of the watermark engine: CPU milliseconds on one core and peak memory, on generated
  * pictures. Run by tests/bench/watermark.
  */
-#include <imgward/watermark.h>
+#include "engine/watermark/watermark.h"
 
 #include <stdio.h>
 #include <stdlib.h>

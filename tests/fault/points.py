@@ -1,6 +1,6 @@
 """The places where tests inject failures, and the file that arms them in all programs of a stack.
 
-A place is a fault point of include/imgward/fault.h with a part of its key, in one program or in any.
+A place is a fault point of src/base/fault.h with a part of its key, in one program or in any.
 """
 import mmap
 import os

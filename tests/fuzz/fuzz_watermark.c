@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <imgward/watermark.h>
-
+#include "engine/watermark/watermark.h"
 #include "targets.h"
 
 enum { head_bytes = 8, side_most_more = 64 };

@@ -5,12 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <imgward/context.h>
-
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/endpoint.h"
+#include "base/context.h"
 #include "base/crypto.h"
+#include "base/endpoint.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"

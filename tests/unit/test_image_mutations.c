@@ -13,11 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <imgward/protect.h>
-
+#include "engine/protect/protect.h"
+#include "image/image_client.h"
 #include "mutation.h"
 #include "picture_maker.h"
-#include "image/image_client.h"
 
 static const struct made_spec corpus[] = {
     {"JPEG grey", FORMAT_JPEG, 72, 64, 1, true, .quality = 85},

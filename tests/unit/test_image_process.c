@@ -23,11 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <imgward/protect.h>
-
-#include "picture_maker.h"
+#include "engine/protect/protect.h"
 #include "image/image_client.h"
 #include "image/seal.h"
+#include "picture_maker.h"
 #include "runner.h"
 
 static struct context context;

@@ -2,7 +2,7 @@
  * The anti-AI network: its weights file, its line buffers and its kernels.  All tests run with each of the
  * kernels that this processor supports.
  */
-#include <imgward/protect.h>
+#include "engine/protect/protect.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The watermark engine: code, keystream, transforms, mask, pose finding, and the whole. */
-#include <imgward/watermark.h>
+#include "engine/watermark/watermark.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_TEXTURE_MAKER_H
 #define TESTS_TEXTURE_MAKER_H
 
-#include <imgward/image.h>
+#include "engine/image.h"
 
 /* A reproducible uniform number in 0..1, and a Gaussian one. */
 double random_uniform(uint64_t *seed);

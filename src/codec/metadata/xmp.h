@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 /* One value of plus:DataMining; the table is in xmp_mining.c. */
 struct xmp_mining;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 enum {
     key_length = 51,        /* "iw_live_" and 43 characters */

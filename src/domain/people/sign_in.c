@@ -1,8 +1,7 @@
 #include "domain/people/sign_in.h"
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "db/audit.h"
 #include "db/tokens.h"
 #include "db/transaction.h"

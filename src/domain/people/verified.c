@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include <imgward/fault.h>
-
+#include "base/fault.h"
 #include "db/users.h"
 
 /* True when the user has the password and the second factor that were verified, and may still sign in. */

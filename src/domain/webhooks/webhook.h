@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "db/webhooks.h"
 #include "domain/accounts/quota.h"
 #include "domain/domain.h"

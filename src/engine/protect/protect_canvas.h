@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/error.h>
-#include <imgward/image.h>
+#include "base/error.h"
+#include "engine/image.h"
 
 enum {
     canvas_grid_px = 32, /* the network's and the pyramid's: rows and columns are padded to multiples */

@@ -16,8 +16,7 @@
 
 #include <stdint.h>
 
-#include <imgward/error.h>
-
+#include "base/error.h"
 #include "engine/protect/protect_weights.h"
 
 enum {

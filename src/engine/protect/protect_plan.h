@@ -9,14 +9,13 @@
 #ifndef ENGINE_PROTECT_PROTECT_PLAN_H
 #define ENGINE_PROTECT_PROTECT_PLAN_H
 
-#include <imgward/protect.h>
-
+#include "engine/protect/protect.h"
 #include "engine/protect/protect_net.h"
 #include "engine/protect/protect_visibility.h"
 
 enum { unit_peak = 127, plan_piece_px = 64 };
 
-/* The handle of <imgward/protect.h>; defined here so that tests run it with other kernels. */
+/* The handle of engine/protect/protect.h; defined here so that tests run it with other kernels. */
 struct protect {
     struct net net;
 };

@@ -262,11 +262,6 @@ unsigned protect_percent(const struct protect_report *report)
     return (unsigned)lround(100 * report->reached);
 }
 
-bool protect_is_reduced(const struct protect_report *report)
-{
-    return protect_percent(report) < protect_strong_percent;
-}
-
 static void report_fill(struct protect_report *report, double reached, double error)
 {
     report->reached = fmin(fmax(reached, 0), 1);

@@ -10,8 +10,7 @@
 #ifndef ENGINE_PROTECT_PROTECT_VISIBILITY_H
 #define ENGINE_PROTECT_PROTECT_VISIBILITY_H
 
-#include <imgward/error.h>
-
+#include "base/error.h"
 #include "engine/protect/protect_canvas.h"
 #include "engine/protect/protect_weights.h"
 

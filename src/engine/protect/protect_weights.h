@@ -8,10 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/error.h>
-
-#include <imgward/protect.h>
-
+#include "base/error.h"
+#include "engine/protect/protect.h"
 #include "engine/protect/protect_conv.h"
 
 /* The two drawers, with layers of the same shapes: one at half of the picture's size, one at full size. */

@@ -11,9 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/watermark.h>
-
 #include "engine/watermark/polar.h"
+#include "engine/watermark/watermark.h"
 #include "engine/watermark/workspace.h"
 
 struct candidates;

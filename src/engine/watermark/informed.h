@@ -5,10 +5,9 @@
 #ifndef ENGINE_WATERMARK_INFORMED_H
 #define ENGINE_WATERMARK_INFORMED_H
 
-#include <imgward/error.h>
-#include <imgward/watermark.h>
-
+#include "base/error.h"
 #include "engine/watermark/reader.h"
+#include "engine/watermark/watermark.h"
 
 /* WATERMARK_NOT_FOUND when the pictures do not match or no number is read. */
 enum iw_error informed_read(struct reader *reader, const struct plane *suspect, const struct image *original,

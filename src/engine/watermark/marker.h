@@ -2,8 +2,7 @@
 #ifndef ENGINE_WATERMARK_MARKER_H
 #define ENGINE_WATERMARK_MARKER_H
 
-#include <imgward/image.h>
-
+#include "engine/image.h"
 #include "engine/watermark/texture.h"
 #include "engine/watermark/underlay.h"
 

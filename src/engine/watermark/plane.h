@@ -5,8 +5,7 @@
 #ifndef ENGINE_WATERMARK_PLANE_H
 #define ENGINE_WATERMARK_PLANE_H
 
-#include <imgward/image.h>
-
+#include "engine/image.h"
 #include "engine/watermark/workspace.h"
 
 struct plane {

@@ -2,10 +2,9 @@
 #ifndef ENGINE_WATERMARK_SEARCH_H
 #define ENGINE_WATERMARK_SEARCH_H
 
-#include <imgward/error.h>
-#include <imgward/watermark.h>
-
+#include "base/error.h"
 #include "engine/watermark/reader.h"
+#include "engine/watermark/watermark.h"
 
 /* WATERMARK_NOT_FOUND when no pose reads. Modifies the whitened planes. */
 enum iw_error search_read(struct reader *reader, struct whitened *whitened, const struct plane *plane,

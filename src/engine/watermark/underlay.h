@@ -6,11 +6,10 @@
 #ifndef ENGINE_WATERMARK_UNDERLAY_H
 #define ENGINE_WATERMARK_UNDERLAY_H
 
-#include <imgward/error.h>
-#include <imgward/image.h>
-#include <imgward/watermark.h>
-
+#include "base/error.h"
+#include "engine/image.h"
 #include "engine/watermark/reader.h"
+#include "engine/watermark/watermark.h"
 
 /* Strength. FULL: for pictures that are mostly flat or almost without colour. FAINT: for other colour
  * pictures. */

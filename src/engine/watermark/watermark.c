@@ -1,4 +1,4 @@
-#include <imgward/watermark.h>
+#include "engine/watermark/watermark.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,7 @@
 
 #include <stddef.h>
 
-#include <imgward/arena.h>
-
+#include "base/arena.h"
 #include "model/format.h"
 
 /* NAME_MAX of Linux; Windows and macOS allow 255 characters of 1 to 4 bytes each. */

@@ -19,9 +19,8 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "model/filekey.h"
 
 /* HEAD is signed as GET. */

@@ -18,9 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "model/sniff.h"
 #include "service/files/storage_key.h"
 

@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
-
+#include "base/arena.h"
 #include "model/filekey.h"
 
 /* All numbers are at least 0, order_id at least 1. */

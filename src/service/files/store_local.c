@@ -10,10 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/fault.h"
 #include "service/files/storage_driver.h"
 
 /*

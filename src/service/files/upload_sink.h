@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "model/picture.h"
 #include "model/sniff.h"
 #include "service/files/storage.h"

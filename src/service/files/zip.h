@@ -9,8 +9,7 @@
 #ifndef SERVICE_FILES_ZIP_H
 #define SERVICE_FILES_ZIP_H
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "base/text.h"
 #include "model/format.h"
 #include "service/files/storage.h"

@@ -11,9 +11,8 @@
 
 #include <curl/curl.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "service/net/netguard.h"

@@ -16,9 +16,8 @@
 
 #include <poll.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 enum {
     fetch_url_bytes_max = 2048,

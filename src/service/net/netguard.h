@@ -21,9 +21,8 @@
 
 #include <sys/socket.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 enum { netguard_ranges_max = 32 };
 

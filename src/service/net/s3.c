@@ -11,10 +11,9 @@
 
 #include <curl/curl.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/url.h"

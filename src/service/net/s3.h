@@ -13,9 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "service/net/sigv4.h"
 
 struct s3;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 /* Credentials, and the signing key of the current day. Not for several threads. */
 struct sigv4;

@@ -7,9 +7,8 @@
 #ifndef SERVICE_NET_SMTP_H
 #define SERVICE_NET_SMTP_H
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 /* A server may take ten minutes to accept a mail (RFC 5321, 4.5.3.2.6): one that is ended earlier arrives
  * twice. */

@@ -20,8 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "model/quota.h"
 #include "service/redis/redis.h"
 

@@ -13,9 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 #include "service/redis/redis.h"
 
 /*

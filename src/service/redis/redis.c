@@ -8,10 +8,9 @@
 
 #include <hiredis/hiredis.h>
 
-#include <imgward/fault.h>
-
 #include "base/clock.h"
 #include "base/endpoint.h"
+#include "base/fault.h"
 #include "base/log.h"
 
 enum { sentinel_port = 26379 };

@@ -16,9 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 struct redis;
 

@@ -15,8 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "model/quota.h"
 #include "service/redis/redis.h"
 

@@ -9,9 +9,8 @@
 
 #include <stdbool.h>
 
-#include <imgward/context.h>
-
 #include "base/config.h"
+#include "base/context.h"
 
 /* The hash of a password's typed form (typed.h), in the arena.  NO_MEMORY. */
 enum iw_error password_hash(struct context *context, const struct config *config, const char *password,

@@ -11,8 +11,7 @@
 
 #include <stdint.h>
 
-#include <imgward/context.h>
-
+#include "base/context.h"
 #include "base/crypto.h"
 
 struct secret_box {

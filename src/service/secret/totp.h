@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 enum { totp_secret_bytes = 20 }; /* RFC 4226, 4: 160 bits are recommended */
 

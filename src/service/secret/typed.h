@@ -7,7 +7,7 @@
 #ifndef SERVICE_SECRET_TYPED_H
 #define SERVICE_SECRET_TYPED_H
 
-#include <imgward/arena.h>
+#include "base/arena.h"
 
 /*
  * A password in the form that is hashed: each kind of blank is U+0020, then NFC (RFC 8265, 4.2.2).  Text that

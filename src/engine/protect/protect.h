@@ -11,22 +11,16 @@
  * doc/protection.md says which effect is claimed; doc/protection-engine.md says how the engine
  * works.
  */
-#ifndef IMGWARD_PROTECT_H
-#define IMGWARD_PROTECT_H
+#ifndef ENGINE_PROTECT_PROTECT_H
+#define ENGINE_PROTECT_PROTECT_H
 
 #include <stdbool.h>
 
-#include <imgward/error.h>
-#include <imgward/image.h>
+#include "base/error.h"
+#include "engine/image.h"
 
 /* Strength, as a budget of visibility. A higher one scales the same perturbation up. */
 enum protect_strength { PROTECT_LOW = 0, PROTECT_STANDARD, PROTECT_HIGH, protect_strength_count };
-
-/*
- * The parts of the intended change from which on a result counts as strongly protected, and as protected at
- * all, in percent. A JPEG of quality 85 keeps 8 to 25 % and half of the latent shift (five pictures).
- */
-enum { protect_strong_percent = 50, protect_medium_percent = 25 };
 
 struct protect;      /* the weights, ready to run */
 struct protect_plan; /* perturbation of one picture, not scaled yet */
@@ -39,9 +33,8 @@ struct protect_report {
     double psnr_db; /* of the result against the original; 99: equal */
 };
 
-/* Reached in whole percent, and whether that is so little that the client should know. */
+/* Reached in whole percent. */
 unsigned protect_percent(const struct protect_report *report);
-bool protect_is_reduced(const struct protect_report *report);
 
 /* "low", "standard", "high", and the reverse lookup; false for an unknown name. */
 const char *protect_strength_name(enum protect_strength strength);

@@ -11,8 +11,8 @@
  * of a stack map. A slot counts the times its point is reached with its key and tells which of
  * them triggers the action. tests/fault/points.py writes the file.
  */
-#ifndef IMGWARD_FAULT_H
-#define IMGWARD_FAULT_H
+#ifndef BASE_FAULT_H
+#define BASE_FAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * the process logs that and calls abort(). The supervisor starts another process, and the
  * database has the committed state. Continuing a half-done request would be worse.
  */
-#ifndef IMGWARD_ARENA_H
-#define IMGWARD_ARENA_H
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
 
 #include <stdarg.h>
 #include <stddef.h>

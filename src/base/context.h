@@ -6,14 +6,14 @@
  * table. Validation collects: each bad field adds a context_detail, and context_validated
  * turns them into one VALIDATION_FAILED.
  */
-#ifndef IMGWARD_CONTEXT_H
-#define IMGWARD_CONTEXT_H
+#ifndef BASE_CONTEXT_H
+#define BASE_CONTEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <imgward/arena.h>
-#include <imgward/error.h>
+#include "base/arena.h"
+#include "base/error.h"
 
 /* One bad field, "files[3].fileName", and a message. */
 struct context_detail {

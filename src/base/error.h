@@ -5,8 +5,8 @@
  * are those of the contract: grep ORDER_NOT_PENDING finds the contract, this list, the code
  * that returns it, its test and the manual. Only src/http maps errors to HTTP statuses.
  */
-#ifndef IMGWARD_ERROR_H
-#define IMGWARD_ERROR_H
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
 
 #define IW_MUST_USE __attribute__((warn_unused_result))
 

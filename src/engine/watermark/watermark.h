@@ -8,15 +8,15 @@
  *
  * Method and robustness: doc/watermark.md.
  */
-#ifndef IMGWARD_WATERMARK_H
-#define IMGWARD_WATERMARK_H
+#ifndef ENGINE_WATERMARK_WATERMARK_H
+#define ENGINE_WATERMARK_WATERMARK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <imgward/error.h>
-#include <imgward/image.h>
+#include "base/error.h"
+#include "engine/image.h"
 
 enum { WATERMARK_KEY_BYTES = 32, WATERMARK_SIDE_MIN_PX = 256 };
 
