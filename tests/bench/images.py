@@ -41,8 +41,8 @@ CORES = len(os.sched_getaffinity(0))
 
 # ---------------------------------------------------------------- photos
 def photographs():
-    """Scaled pictures from ../shared/images, or generated ones when that folder is missing."""
-    folder = os.path.join(ROOT, "..", "shared", "images")
+    """Scaled pictures from tests/bench/pictures, or generated ones if that folder is missing, as in a release tarball."""
+    folder = os.path.join(ROOT, "tests", "bench", "pictures")
     names = sorted(name for name in os.listdir(folder) if name.startswith("kodim")) if os.path.isdir(folder) else []
     if names:
         return [Image.open(os.path.join(folder, name)).convert("RGB") for name in names], "photographs, scaled"

@@ -204,7 +204,7 @@ def options_of():
                         help="imgwardctl to judge")
     parser.add_argument("--weights", default=os.path.join(TOP, "data", "protect.weights"))
     parser.add_argument("--other", nargs=2, metavar=("CTL", "WEIGHTS"), help="another engine to compare with")
-    parser.add_argument("--images", default=os.path.join(TOP, "..", "shared", "images"))
+    parser.add_argument("--images", default=os.path.join(TOP, "tests", "bench", "pictures"))
     parser.add_argument("--held", default=os.path.join(TOP, "..", "shared", "training-images"),
                         help="training pictures, of which those kept from training are judged")
     parser.add_argument("--encoders", default=os.path.join(TOP, "..", "shared", "models"))

@@ -5,8 +5,8 @@ set -euo pipefail
 root=$IMGWARD_ROOT
 if ! "$IMGWARD_PYTHON" -c 'import cv2, skimage' 2>/dev/null; then
     echo "bench watermark: skipped: python3-opencv or python3-skimage is missing (./dev deps bench)"
-elif [ ! -d "$root/../shared/images" ]; then
-    echo "bench watermark: skipped: there are no pictures in ../shared/images"
+elif [ ! -d "$root/tests/bench/pictures" ]; then
+    echo "bench watermark: skipped: there are no pictures in tests/bench/pictures (a release tarball has none)"
 else
     exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark" --ctl "$IMGWARD_BUILD/imgwardctl" "$@"
 fi
