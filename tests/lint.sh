@@ -409,7 +409,7 @@ rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 
 # Older commits than this one were written without the rule.  A shallow clone may lack it.
 rule_commit_subjects() {
-    local since=2285ad9bc7e1d1b2c960fc92ef9c903b37baaa8f
+    local since=20ef09bfc30e718e49dfdd9d3a19046ed7368051
     git cat-file -e "$since" 2>/dev/null || { echo "skip: the history is not here"; return; }
     git log --format='%h %s' "$since..HEAD" | awk '{ subject = substr($0, index($0, " ") + 1) } length(subject) > 72 { print $1 ": " length(subject) " characters: " subject }'
 }
