@@ -280,6 +280,8 @@ test_seams=(
     failure_status          # the status of each error code
     key_from_bytes          # a key of known bytes
     key_is_well_formed      # the checksum of a key, without a lookup
+    mail_text               # the texts of mails, without a queue
+    usage_scale_for         # the scale of a chart, without its usage
     protect_apply           # the engine on a whole picture; programs encode between its steps
     protect_psnr            # the distance of two pictures, as tests measure it
     webhook_event_type_name # which event an order's end has, without a database

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "domain/people/mail_text.h"
+#include "domain/people/mail.h"
 #include "domain/people/throttle.h"
 #include "domain/people/user.h"
 #include "runner.h"

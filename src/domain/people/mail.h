@@ -34,6 +34,9 @@ struct mail {
 
 bool mail_is_on(const struct config *config);
 
+/* The subject and the text of a mail; the arena's. */
+void mail_text(struct arena *arena, const struct mail *mail, const char **subject, const char **text);
+
 /*
  * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets so many
  * mails of a kind in a day; further ones are dropped, and an invitation is USAGE_LIMIT_EXCEEDED.

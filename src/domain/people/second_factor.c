@@ -11,7 +11,7 @@
 #include "db/transaction.h"
 #include "db/users.h"
 #include "domain/people/mail.h"
-#include "domain/people/verified.h"
+#include "domain/people/user.h"
 #include "service/secret/secret_box.h"
 #include "service/secret/totp.h"
 #include "service/secret/typed.h"
@@ -54,7 +54,7 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
     enum iw_error error;
     const struct audit_actor actor = audit_actor_of(user, place);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, user, "totp_make");
+        error = user_verified_lock(domain, user, "totp_make");
         if (error == IW_OK)
             error = users_totp_set(&domain->db, user->id, sealed, sizeof sealed);
         if (error == IW_OK)
@@ -145,7 +145,7 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
         return context_validated(domain->context);
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, user, "totp_enable");
+        error = user_verified_lock(domain, user, "totp_enable");
         /* The code of this step can no longer sign in. NOT_FOUND if it was used before. */
         if (error == IW_OK)
             error = users_totp_step(&domain->db, user->id, step);
@@ -167,7 +167,7 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
         return context_fail(domain->context, IW_VALIDATION_FAILED,
                             "The second factor is off; recovery codes come with it.");
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, user, "recovery_codes");
+        error = user_verified_lock(domain, user, "recovery_codes");
         if (error == IW_OK)
             error = codes_write(domain, user, place, "recoveryCodesMade", codes);
     }
@@ -179,7 +179,7 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
 {
     enum iw_error error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, user, "totp_disable");
+        error = user_verified_lock(domain, user, "totp_disable");
         if (error == IW_OK)
             error = users_totp_set(&domain->db, user->id, NULL, 0);
         if (error == IW_OK)

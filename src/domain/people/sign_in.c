@@ -10,7 +10,7 @@
 #include "domain/people/second_factor.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
-#include "domain/people/verified.h"
+#include "domain/people/user.h"
 #include "service/secret/password.h"
 
 /* A mail to a user who signs in from a network for the first time, but not at the very first sign-in. */
@@ -99,7 +99,7 @@ static enum iw_error password_accept(struct domain *domain, const struct user *u
     enum iw_error error;
     bool has_factor = user->totp_enabled_ms != 0;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, user, has_factor ? "challenge" : "sign_in");
+        error = user_verified_lock(domain, user, has_factor ? "challenge" : "sign_in");
         if (error == IW_OK && has_factor)
             error = token_make(domain, user->id, TOKEN_CHALLENGE, &sign_in->challenge);
         else if (error == IW_OK)
@@ -153,7 +153,7 @@ enum iw_error sign_in_code(struct domain *domain, const char *challenge, const c
     if (error != IW_OK)
         return error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = verified_lock(domain, &user, "second_factor");
+        error = user_verified_lock(domain, &user, "second_factor");
         /* A wrong code changes nothing. */
         if (error == IW_OK)
             error = second_factor_take(domain, &user, code, place);

@@ -79,4 +79,17 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
 /* Deletes some of what has ended or is beyond its bound; *count: how many rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
 
+/* ---- changes that follow a proof ---- */
+
+/*
+ * A password or a code is verified on a copy of the user's row, and a hash takes a tenth of a second.  The
+ * transaction that acts locks the row and compares what was verified: hash, second factor, disabled.  So a
+ * request that is on its way has no effect after a change of them.
+ *
+ * Locks the user's row in the caller's transaction.  action is the key of the fault point before it.
+ * SESSION_REQUIRED: the user is no longer the one that was verified.
+ */
+enum iw_error user_verified_lock(const struct domain *domain, const struct user *user,
+                                 const char *action) IW_MUST_USE;
+
 #endif
