@@ -2,12 +2,26 @@
 #include "api/tables.h"
 #include "api/usage.h"
 #include "base/clock.h"
-#include "model/account.h"
 #include "domain/accounts/quota.h"
-#include "domain/accounts/statistics.h"
 #include "http/response.h"
+#include "model/account.h"
 
-static void scale_render(struct render *render, struct statistics_scale scale)
+struct usage_scale usage_scale_for(int64_t largest)
+{
+    static const int64_t rounds[] = {1, 2, 5};
+    for (int64_t power = 1;; power *= 10)
+        for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
+            int64_t step = rounds[i] * power;
+            int64_t steps = largest / step + (largest % step != 0);
+            if (steps > usage_steps_max)
+                continue;
+            if (steps < usage_steps_min)
+                steps = usage_steps_min;
+            return (struct usage_scale){step, (unsigned)steps};
+        }
+}
+
+static void scale_render(struct render *render, struct usage_scale scale)
 {
     render_array_begin(render, "domain");
     render_integer(render, NULL, 0);
@@ -21,7 +35,7 @@ static void scale_render(struct render *render, struct statistics_scale scale)
 
 static enum iw_error show_recent(struct request *request)
 {
-    struct statistics_day days[statistics_days];
+    struct quota_day days[quota_days];
     int64_t last_ms = clock_now_ms();
     request_query_read(request);
     const char *date = request_query(request, "date");
@@ -29,14 +43,14 @@ static enum iw_error show_recent(struct request *request)
         context_detail(request->context, "date", "is \"%.40s\"; it must be a day such as 2026-03-12", date);
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = statistics_recent(request->domain, request->account->id, last_ms, days);
+        error = quota_recent(request->domain, request->account->id, last_ms, days);
     if (error != IW_OK)
         return error;
     int64_t largest = 0;
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     render_array_begin(render, "dailyStats");
-    for (int i = 0; i < statistics_days; i++) {
+    for (int i = 0; i < quota_days; i++) {
         render_object_begin(render, NULL);
         render_string(render, "usageDate", days[i].date);
         render_integer(render, "usageCount", days[i].count);
@@ -44,7 +58,7 @@ static enum iw_error show_recent(struct request *request)
         render_object_end(render);
     }
     render_array_end(render);
-    scale_render(render, statistics_scale_for(largest));
+    scale_render(render, usage_scale_for(largest));
     render_object_end(render);
     return IW_OK;
 }

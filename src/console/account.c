@@ -2,7 +2,7 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/accounts/account_admin.h"
+#include "domain/accounts/account.h"
 #include "domain/people/member.h"
 #include "http/response.h"
 
@@ -27,7 +27,7 @@ static enum iw_error account_answer(struct request *request, const struct accoun
 static enum iw_error show(struct request *request)
 {
     struct account_row account;
-    enum iw_error error = account_admin_find(request->domain, request->account->id, &account);
+    enum iw_error error = account_find(request->domain, request->account->id, &account);
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 
@@ -35,19 +35,18 @@ static enum iw_error change(struct request *request)
 {
     struct field_scope body;
     struct account_row account;
-    struct account_admin_change wish = {.requests_per_minute = account_admin_keep,
-                                        .status = account_admin_keep};
+    struct account_change wish = {.requests_per_minute = account_keep, .status = account_keep};
     const struct audit_place place = gate_place(request);
     const struct audit_actor actor = audit_actor_of(&request->session->user, &place);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     for (int i = 0; i < QUOTA_COUNT; i++)
-        wish.quotas.of[i] = account_admin_keep;
+        wish.quotas.of[i] = account_keep;
     wish.name = view_text(&body, "name", account_name_code_points_max);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_change(request->domain, request->account->id, &wish, &actor, &account);
+        error = account_change(request->domain, request->account->id, &wish, &actor, &account);
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/accounts/account_admin.h"
+#include "domain/accounts/account.h"
 #include "domain/accounts/request_log.h"
 #include "domain/orders/order_create.h"
 #include "http/response.h"
@@ -70,7 +70,7 @@ static enum iw_error audit_show(struct request *request)
                                      page.limit < 0 ? 1000 : page.limit, page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_audit(request->domain, &range, &events);
+        error = account_audit(request->domain, &range, &events);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "events");

@@ -7,7 +7,7 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/accounts/account_admin.h"
+#include "domain/accounts/account.h"
 #include "domain/people/member.h"
 #include "http/response.h"
 
@@ -40,7 +40,7 @@ static void account_render(struct render *render, const struct account_row *acco
 static enum iw_error accounts_show(struct request *request)
 {
     struct page page;
-    struct account_admin_rows rows;
+    struct account_rows rows;
     enum account_status status;
     page_read(request, &page);
     const char *word = request_query(request, "status");
@@ -51,7 +51,7 @@ static enum iw_error accounts_show(struct request *request)
     const struct accounts_page range = {page.keyword, word, limit_of(&page), page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_list(request->domain, &range, &rows);
+        error = account_list(request->domain, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "accounts");
@@ -67,7 +67,7 @@ static enum iw_error accounts_show(struct request *request)
 /* The account with its uses and limits. */
 static enum iw_error account_answer(struct request *request, const struct account_row *row)
 {
-    const struct account account = account_admin_account(row);
+    const struct account account = account_of_row(row);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
     account_render(render, row);
@@ -78,7 +78,7 @@ static enum iw_error account_answer(struct request *request, const struct accoun
     return error;
 }
 
-static enum iw_error account_create(struct request *request)
+static enum iw_error account_post(struct request *request)
 {
     struct field_scope body;
     struct account_row account;
@@ -95,7 +95,7 @@ static enum iw_error account_create(struct request *request)
         email = view_email(&body, "ownerEmail");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_create(request->domain, name, plan, &actor, &account);
+        error = account_create(request->domain, name, plan, &actor, &account);
     actor.account_id = account.id;
     const struct member_invitation owner = {.account_id = account.id,
                                             .account_name = account.name,
@@ -124,7 +124,7 @@ static enum iw_error account_show(struct request *request)
     struct account_row account;
     enum iw_error error = view_id(request, "accountId", &id);
     if (error == IW_OK)
-        error = account_admin_find(request->domain, id, &account);
+        error = account_find(request->domain, id, &account);
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 
@@ -134,14 +134,14 @@ static int64_t integer_read(const struct field_scope *scope, const char *name, i
 {
     const struct json *member = json_member(scope->object, name);
     if (member == NULL)
-        return account_admin_keep;
+        return account_keep;
     if (json_is(member, JSON_KIND_NULL))
         return when_null;
     int64_t number = json_integer_of(member);
     if (json_is(member, JSON_KIND_INTEGER) && number >= 0 && number <= most)
         return number;
     field_bad(scope, name, "must be an integer from 0 to %lld, or null for the plan's", (long long)most);
-    return account_admin_keep;
+    return account_keep;
 }
 
 static void quotas_read(const struct field_scope *body, struct quota_numbers *quotas)
@@ -151,13 +151,13 @@ static void quotas_read(const struct field_scope *body, struct quota_numbers *qu
     for (int i = 0; i < QUOTA_COUNT; i++)
         quotas->of[i] = is_given
                             ? integer_read(&scope, quota_name((enum quota)i), INT64_MAX / 2, quota_of_plan)
-                            : account_admin_keep;
+                            : account_keep;
 }
 
-static void change_read(const struct field_scope *body, struct account_admin_change *change)
+static void change_read(const struct field_scope *body, struct account_change *change)
 {
     enum account_status status;
-    *change = (struct account_admin_change){.status = account_admin_keep};
+    *change = (struct account_change){.status = account_keep};
     if (!json_is_absent(json_member(body->object, "name")))
         change->name = view_text(body, "name", name_code_points_max);
     if (!json_is_absent(json_member(body->object, "plan")))
@@ -173,12 +173,12 @@ static void change_read(const struct field_scope *body, struct account_admin_cha
         field_bad(body, "status", "must be active or suspended");
 }
 
-static enum iw_error account_change(struct request *request)
+static enum iw_error account_patch(struct request *request)
 {
     int64_t id;
     struct field_scope body;
     struct account_row account;
-    struct account_admin_change change;
+    struct account_change change;
     const struct audit_place place = gate_place(request);
     const struct audit_actor actor = actor_of(request, &place);
     enum iw_error error = view_id(request, "accountId", &id);
@@ -189,7 +189,7 @@ static enum iw_error account_change(struct request *request)
     change_read(&body, &change);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_change(request->domain, id, &change, &actor, &account);
+        error = account_change(request->domain, id, &change, &actor, &account);
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 
@@ -214,12 +214,12 @@ static void user_render(struct render *render, const struct user *user)
 static enum iw_error users_show(struct request *request)
 {
     struct page page;
-    struct account_admin_users users;
+    struct account_users users;
     page_read(request, &page);
     const struct users_page range = {page.keyword, limit_of(&page), page_offset(&page)};
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_users(request->domain, &range, &users);
+        error = account_users(request->domain, &range, &users);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "users");
@@ -253,7 +253,7 @@ static enum iw_error user_change(struct request *request)
                        "cannot be changed by the user itself");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_admin_user(request->domain, id, &user);
+        error = account_user(request->domain, id, &user);
     if (error == IW_OK)
         error = member_flags_set(request->domain, &user, &flags, &actor);
     return error == IW_OK ? view_nothing(request) : error;
@@ -268,9 +268,9 @@ static enum iw_error user_reset_link(struct request *request)
     const struct audit_actor actor = actor_of(request, &place);
     enum iw_error error = view_id(request, "userId", &id);
     if (error == IW_OK)
-        error = account_admin_user(request->domain, id, &user);
+        error = account_user(request->domain, id, &user);
     if (error == IW_OK)
-        error = account_admin_reset(request->domain, &user, &actor, &link);
+        error = account_reset(request->domain, &user, &actor, &link);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -283,9 +283,9 @@ static enum iw_error user_reset_link(struct request *request)
 
 const struct route console_admin[] = {
     {METHOD_GET, "/api/admin/accounts", accounts_show, ROUTE_OPERATOR},
-    {METHOD_POST, "/api/admin/accounts", account_create, ROUTE_OPERATOR},
+    {METHOD_POST, "/api/admin/accounts", account_post, ROUTE_OPERATOR},
     {METHOD_GET, "/api/admin/accounts/{accountId}", account_show, ROUTE_OPERATOR},
-    {METHOD_PATCH, "/api/admin/accounts/{accountId}", account_change, ROUTE_OPERATOR},
+    {METHOD_PATCH, "/api/admin/accounts/{accountId}", account_patch, ROUTE_OPERATOR},
     {METHOD_GET, "/api/admin/users", users_show, ROUTE_OPERATOR},
     {METHOD_PATCH, "/api/admin/users/{userId}", user_change, ROUTE_OPERATOR},
     {METHOD_POST, "/api/admin/users/{userId}/reset", user_reset_link, ROUTE_OPERATOR},

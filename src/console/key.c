@@ -5,7 +5,7 @@
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
-#include "domain/accounts/account_key.h"
+#include "domain/accounts/account.h"
 #include "http/response.h"
 
 enum { time_code_points_max = 40 };

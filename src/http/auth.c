@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "domain/accounts/account.h"
 #include "domain/accounts/key.h"
 #include "domain/domain.h"
 #include "http/auth_throttle.h"
@@ -82,7 +81,7 @@ static enum iw_error key_refuse(struct request *request, const struct auth_dead 
     const char *address = request_parameter(request, "REMOTE_ADDR");
     unsigned wait_s = auth_throttle_count(address != NULL ? address : "");
     if (wait_s == 0)
-        return account_key_refuse(context, slot->revoked_ms);
+        return key_refused(context, slot->revoked_ms);
     context->retry_after_s = wait_s;
     context->reason = "unknown_keys";
     return context_fail(
@@ -100,7 +99,7 @@ static enum iw_error account_load(struct request *request, const uint8_t digest[
     if (slot->until_ms > clock_monotonic_ms() && crypto_equal(slot->digest, digest, sha256_bytes))
         return key_refuse(request, slot);
     *account = (struct account){.id = 0};
-    enum iw_error error = account_authenticate(request->domain, digest, account);
+    enum iw_error error = key_authenticate(request->domain, digest, account);
     if (error == IW_OK) {
         struct auth_cached *cached = &cache[digest[0]];
         memcpy(cached->digest, digest, sha256_bytes);

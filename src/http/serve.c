@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "domain/accounts/account.h"
 #include "domain/accounts/request_log.h"
 #include "domain/domain.h"
 #include "http/auth.h"

@@ -1,8 +1,8 @@
 /* The scale of a chart: four to six round steps, above every value, never empty. */
 #include <stdlib.h>
 
+#include "api/usage.h"
 #include "base/crypto.h"
-#include "domain/accounts/statistics.h"
 #include "runner.h"
 
 static bool is_round(int64_t step)
@@ -14,7 +14,7 @@ static bool is_round(int64_t step)
 
 static void check(int64_t largest)
 {
-    struct statistics_scale scale = statistics_scale_for(largest);
+    struct usage_scale scale = usage_scale_for(largest);
     CU_ASSERT(scale.steps >= 4 && scale.steps <= 6);
     CU_ASSERT(scale.step > 0 && is_round(scale.step));
     CU_ASSERT(scale.step * scale.steps >= largest);
@@ -33,7 +33,7 @@ static void test_scales_are_small_enough(void)
     static const int64_t largest[] = {0, 1, 4, 5, 6, 7, 12, 13, 31, 60, 61, 100, 1000};
     static const int64_t top[] = {4, 4, 4, 5, 6, 8, 12, 20, 40, 60, 80, 100, 1000};
     for (size_t i = 0; i < sizeof top / sizeof top[0]; i++) {
-        struct statistics_scale scale = statistics_scale_for(largest[i]);
+        struct usage_scale scale = usage_scale_for(largest[i]);
         CU_ASSERT_EQUAL(scale.step * scale.steps, top[i]);
     }
 }

@@ -1,21 +1,96 @@
-/* The account of a request, found through one of its API keys. */
+/*
+ * Accounts and their API keys, as users change them in the console.  imgwardctl does the same with the
+ * functions of src/db.  The key of another account is RESOURCE_NOT_FOUND.
+ */
 #ifndef DOMAIN_ACCOUNTS_ACCOUNT_H
 #define DOMAIN_ACCOUNTS_ACCOUNT_H
 
 #include <stdint.h>
 
+#include "db/accounts.h"
+#include "db/audit.h"
+#include "db/users.h"
+#include "domain/accounts/key.h"
 #include "domain/domain.h"
-#include "model/account.h"
+#include "domain/people/session.h"
+
+/* RESOURCE_NOT_FOUND. */
+enum iw_error account_find(struct domain *domain, int64_t id, struct account_row *account) IW_MUST_USE;
+
+/* The account of a row, for its limits and uses. */
+struct account account_of_row(const struct account_row *row);
+
+struct account_rows {
+    struct account_row *items;
+    size_t count;
+    int64_t total;
+};
+enum iw_error account_list(struct domain *domain, const struct accounts_page *page,
+                           struct account_rows *rows) IW_MUST_USE;
+
+/* VALIDATION_FAILED: the plan does not exist, or the name is in use. */
+enum iw_error account_create(struct domain *domain, const char *name, const char *plan,
+                             const struct audit_actor *actor, struct account_row *account) IW_MUST_USE;
+
+enum { account_keep = -2 }; /* a number that stays as it is */
+
+/* NULL and account_keep: the field stays. */
+struct account_change {
+    const char *name;
+    const char *plan;
+    int64_t requests_per_minute; /* 0: the plan's */
+    int status;                  /* enum account_status */
+    struct quota_numbers quotas; /* quota_of_plan: the plan's */
+};
+
+/* All changes in one transaction.  RESOURCE_NOT_FOUND, VALIDATION_FAILED.  account gets the new row. */
+enum iw_error account_change(struct domain *domain, int64_t id, const struct account_change *change,
+                             const struct audit_actor *actor, struct account_row *account) IW_MUST_USE;
+
+enum iw_error account_audit(struct domain *domain, const struct audit_page *page,
+                            struct audit_rows *rows) IW_MUST_USE;
+
+/* Users of all accounts. */
+struct account_users {
+    struct user *items;
+    size_t count;
+    int64_t total;
+};
+enum iw_error account_users(struct domain *domain, const struct users_page *page,
+                            struct account_users *users) IW_MUST_USE;
+enum iw_error account_user(struct domain *domain, int64_t id, struct user *user) IW_MUST_USE;
+
+/* Makes the link that sets a user's password, and mails it.  *link is NULL when the mail has it. */
+enum iw_error account_reset(struct domain *domain, const struct user *user, const struct audit_actor *actor,
+                            const char **link) IW_MUST_USE;
+
+/* ---- API keys ---- */
+
+enum { account_key_valid_max = 100, account_key_name_code_points_max = 100 };
+
+struct account_key_rows {
+    struct account_key *items;
+    size_t count;
+    int64_t total;
+};
+enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_t limit, int64_t offset,
+                               struct account_key_rows *rows) IW_MUST_USE;
+
+struct account_key_wish {
+    const char *name;
+    int64_t expires_ms; /* 0: never */
+};
 
 /*
- * Finds an account by the SHA-256 of a key, and records the key's use at most
- * once a minute.  AUTH_TOKEN_INVALID for an unknown or revoked key.  The caller
- * checks whether the key has expired and whether the account is suspended.
+ * Makes a key; value gets it, once.  VALIDATION_FAILED if the account has 100 valid keys,
+ * USAGE_LIMIT_EXCEEDED if it made 100 in a day.
  */
-enum iw_error account_authenticate(struct domain *domain, const uint8_t digest[32],
-                                   struct account *account) IW_MUST_USE;
+enum iw_error account_key_create(struct domain *domain, const struct session *session,
+                                 const struct account_key_wish *wish, const struct audit_place *place,
+                                 char value[key_size], struct account_key *key) IW_MUST_USE;
 
-/* AUTH_TOKEN_INVALID for a key that was revoked at revoked_ms, or that is unknown (0). */
-enum iw_error account_key_refuse(struct context *context, int64_t revoked_ms) IW_MUST_USE;
+/* A second revocation keeps the first time. */
+enum iw_error account_key_revoke(struct domain *domain, const struct session *session, int64_t id,
+                                 const struct audit_place *place, struct account_key *key) IW_MUST_USE;
 
 #endif

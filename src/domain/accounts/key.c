@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
+#include "db/keys.h"
 
 static const char word[] = "iw_live_";
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -89,4 +91,32 @@ void key_prefix(const char *key, char prefix[key_prefix_size])
 {
     memcpy(prefix, key, key_prefix_length);
     prefix[key_prefix_length] = '\0';
+}
+
+/* ---- authentication ---- */
+
+enum { touch_every_ms = 60000 };
+
+enum iw_error key_refused(struct context *context, int64_t revoked_ms)
+{
+    if (revoked_ms == 0)
+        return context_fail(context, IW_AUTH_TOKEN_INVALID, NULL);
+    return context_fail(context, IW_AUTH_TOKEN_INVALID,
+                        "The API key was revoked at %s; use another key or ask the operator for one.",
+                        clock_iso_text(context->arena, revoked_ms));
+}
+
+enum iw_error key_authenticate(struct domain *domain, const uint8_t digest[32], struct account *account)
+{
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = keys_find(&domain->db, digest, account);
+    if (error == IW_NOT_FOUND) {
+        context_clear(domain->context);
+        return key_refused(domain->context, 0);
+    }
+    if (error == IW_OK && account->key_revoked_ms != 0)
+        return key_refused(domain->context, account->key_revoked_ms);
+    if (error != IW_OK || now_ms - account->key_last_used_ms < touch_every_ms)
+        return error;
+    return keys_touch(&domain->db, account->key_id, now_ms);
 }

@@ -1,9 +1,9 @@
 /*
- * API keys: their format and their stored form.
+ * API keys: their format, their stored form, and the account of a request.
  *
  * A key is "iw_live_" and 43 base62 characters, which hold 256 random bits.  The
  * database has its SHA-256 and a prefix by which its owner recognises it.  The
- * key is shown once, at its creation.  Must not know the database or HTTP.
+ * key is shown once, at its creation.
  */
 #ifndef DOMAIN_ACCOUNTS_KEY_H
 #define DOMAIN_ACCOUNTS_KEY_H
@@ -13,6 +13,9 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+
+#include "domain/domain.h"
+#include "model/account.h"
 
 enum {
     key_length = 51,        /* "iw_live_" and 43 characters */
@@ -41,5 +44,18 @@ void key_digest(const char *key, uint8_t digest[32]);
 
 /* The prefix that may be shown and stored in clear text. */
 void key_prefix(const char *key, char prefix[key_prefix_size]);
+
+/* ---- authentication ---- */
+
+/*
+ * Finds an account by the SHA-256 of a key, and records the key's use at most
+ * once a minute.  AUTH_TOKEN_INVALID for an unknown or revoked key.  The caller
+ * checks whether the key has expired and whether the account is suspended.
+ */
+enum iw_error key_authenticate(struct domain *domain, const uint8_t digest[32],
+                               struct account *account) IW_MUST_USE;
+
+/* AUTH_TOKEN_INVALID for a key that was revoked at revoked_ms, or that is unknown (0). */
+enum iw_error key_refused(struct context *context, int64_t revoked_ms) IW_MUST_USE;
 
 #endif

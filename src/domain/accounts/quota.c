@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/usage.h"
 #include "service/redis/reserve.h"
 
 enum {
@@ -224,6 +225,29 @@ enum iw_error quota_webhook_claim(struct domain *domain, const struct account *a
         return error;
     *refusal = (struct quota_state){.quota = QUOTA_WEBHOOKS, .limit = limit, .used = used.of[QUOTA_WEBHOOKS]};
     return refusal_fail(domain, account->id, refusal);
+}
+
+/* ---- daily usage ---- */
+
+enum iw_error quota_recent(struct domain *domain, int64_t account_id, int64_t last_ms,
+                           struct quota_day days[quota_days])
+{
+    struct usage_day *used;
+    size_t count;
+    for (int i = 0; i < quota_days; i++) {
+        days[i].count = 0;
+        clock_day(last_ms - day_ms * (quota_days - 1 - i), days[i].date);
+    }
+    enum iw_error error =
+        usage_read(&domain->db, account_id, days[0].date, days[quota_days - 1].date, &used, &count);
+    for (size_t at = 0; error == IW_OK && at < count; at++) {
+        char date[11];
+        clock_day(used[at].day_ms, date);
+        for (int i = 0; i < quota_days; i++)
+            if (strcmp(date, days[i].date) == 0)
+                days[i].count = used[at].count;
+    }
+    return error;
 }
 
 /* ---- reconciliation ---- */

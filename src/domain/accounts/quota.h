@@ -51,6 +51,18 @@ enum iw_error quota_used(const struct domain *domain, int64_t account_id,
 enum iw_error quota_webhook_claim(struct domain *domain, const struct account *account,
                                   struct quota_state *refusal) IW_MUST_USE;
 
+/* The daily usage: the results of a day. */
+enum { quota_days = 7 };
+
+struct quota_day {
+    char date[11]; /* YYYY-MM-DD, UTC */
+    int64_t count;
+};
+
+/* The seven days up to that of last_ms, oldest first. */
+enum iw_error quota_recent(struct domain *domain, int64_t account_id, int64_t last_ms,
+                           struct quota_day days[quota_days]) IW_MUST_USE;
+
 /*
  * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs usage_high
  * once when a limit is used to 80 per cent.  *is_done: an account was due.
