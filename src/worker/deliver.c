@@ -10,7 +10,7 @@
 #include "db/events.h"
 #include "db/leases.h"
 #include "db/webhooks.h"
-#include "domain/webhooks/webhook_mail.h"
+#include "domain/webhooks/webhook.h"
 #include "service/files/presign.h"
 #include "worker/payload.h"
 #include "worker/worker.h"

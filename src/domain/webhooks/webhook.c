@@ -7,7 +7,10 @@
 #include "base/text.h"
 #include "db/deliveries.h"
 #include "db/transaction.h"
+#include "db/users.h"
+#include "db/webhooks.h"
 #include "domain/accounts/quota.h"
+#include "domain/people/mail.h"
 #include "domain/webhooks/outgoing.h"
 #include "domain/webhooks/webhook_secret.h"
 #include "service/net/fetch.h"
@@ -210,6 +213,27 @@ enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t 
         webhook->updated_ms = now_ms;
         webhook->secret_before_until_ms = until_ms;
         error = webhooks_secret_add(&domain->db, id, sealed, sizeof sealed, until_ms, now_ms);
+    }
+    return error;
+}
+
+enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t account_id, int64_t id,
+                                       const char *reason)
+{
+    struct user *users = NULL;
+    struct webhook webhook;
+    size_t count = 0;
+    if (!mail_is_on(domain->config))
+        return IW_OK;
+    enum iw_error error = webhooks_find(&domain->db, account_id, id, &webhook);
+    if (error == IW_OK)
+        error = users_owners(&domain->db, account_id, &users, &count);
+    for (size_t i = 0; error == IW_OK && i < count; i++) {
+        const struct mail mail = {.kind = MAIL_WEBHOOK_INACTIVE,
+                                  .language = users[i].language,
+                                  .recipient = users[i].email,
+                                  .values = {webhook.url, reason}};
+        error = mail_queue(domain, &mail);
     }
     return error;
 }

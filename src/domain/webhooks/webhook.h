@@ -79,4 +79,9 @@ enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t 
 enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
                              const char **secret) IW_MUST_USE;
 
+/* Mails the owners of an account whose webhook was deactivated.  reason: "receiver_gone" or
+ * "receiver_failing".  No effect without a mail server. */
+enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t account_id, int64_t id,
+                                       const char *reason) IW_MUST_USE;
+
 #endif
