@@ -11,7 +11,6 @@
 #include "domain/orders/order_download.h"
 #include "domain/orders/order_search.h"
 #include "domain/orders/order_query.h"
-#include "domain/orders/order_url.h"
 #include "domain/files/retention.h"
 #include "http/response.h"
 

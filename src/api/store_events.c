@@ -1,7 +1,7 @@
 /*
  * POST /store-events: notifications of an object store about new objects, in the format of S3 and
  * Ceph's HTTP push.  They only make the start of an order faster: a lost one delays it until the
- * worker's next look (domain/files/upload_check.h).
+ * worker's next look (domain/orders/order_confirm.h).
  */
 #include "api/tables.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/json.h"
-#include "domain/files/upload_check.h"
+#include "domain/orders/order_confirm.h"
 #include "http/response.h"
 
 enum { records_max = 100 };
@@ -57,7 +57,7 @@ static enum iw_error store_events(struct request *request)
             continue;
         /* S3 encodes it like a form. */
         const char *name = request_decode(request->arena, json_string_of(key), json_length(key), true);
-        error = name != NULL ? upload_check_hasten(request->domain, name) : IW_OK;
+        error = name != NULL ? order_check_hasten(request->domain, name) : IW_OK;
     }
     if (error == IW_OK)
         response_status(request, 204);

@@ -1,6 +1,7 @@
 #include "api/view.h"
 
-#include "domain/orders/order_url.h"
+#include "domain/orders/order_confirm.h"
+#include "domain/orders/order_download.h"
 #include "model/result.h"
 
 void view_upload(struct render *render, const struct domain *domain, const struct order *order,

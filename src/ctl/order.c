@@ -9,7 +9,7 @@
 #include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "domain/files/retention.h"
-#include "domain/orders/reopen.h"
+#include "domain/orders/job_retry.h"
 #include "service/files/storage.h"
 #include "service/redis/queue.h"
 
@@ -88,7 +88,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
 /* ---- order retry, order cancel ---- */
 
 /* Prints the result of a retry; false when no job was changed. */
-static bool reopening_print(int64_t id, const struct reopening *done)
+static bool retry_print(int64_t id, const struct job_retry *done)
 {
     if (done->status == ORDER_PENDING)
         printf("order %" PRId64 ": is pending; its client has to confirm it\n", id);
@@ -110,7 +110,7 @@ static bool reopening_print(int64_t id, const struct reopening *done)
 static enum ctl_exit retry_run(struct ctl *ctl)
 {
     struct config config;
-    struct reopening done;
+    struct job_retry done;
     int64_t id;
     if (!id_read(ctl, &id))
         return CTL_FAILED;
@@ -118,11 +118,11 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     if (db == NULL)
         return CTL_FAILED;
     const struct domain domain = {.context = ctl->context, .config = &config, .db = *db};
-    enum iw_error error = reopen_order(&domain, id, &done);
+    enum iw_error error = job_retry_order(&domain, id, &done);
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    if (!reopening_print(id, &done))
+    if (!retry_print(id, &done))
         return CTL_NEGATIVE;
     ctl_worker_wake(ctl, &config, id);
     return CTL_DONE;

@@ -8,8 +8,8 @@
 #include "domain/accounts/quota.h"
 #include "domain/accounts/request_log.h"
 #include "domain/files/reclaim.h"
-#include "domain/files/upload_check.h"
 #include "domain/orders/job_retry.h"
+#include "domain/orders/order_confirm.h"
 #include "domain/orders/order_search.h"
 #include "domain/people/user.h"
 #include "worker/worker.h"
@@ -221,7 +221,7 @@ static int64_t periodic_uploads(struct worker *worker)
     bool is_more = false;
     if (!domain_is_direct(&worker->domain))
         return INT64_MAX / 2;
-    enum iw_error error = upload_checks_run(&worker->domain, &is_more);
+    enum iw_error error = order_checks_run(&worker->domain, &is_more);
     flags_database_report(&worker->flags, &worker->context, error, "upload_check_failed");
     return is_more && error == IW_OK ? 0 : uploads_pause_ms;
 }

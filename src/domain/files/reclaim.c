@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "db/orders.h"
-#include "domain/files/batch.h"
 #include "domain/files/retention.h"
 #include "model/order.h"
 
@@ -44,20 +43,20 @@ static enum iw_error named_reclaim(const struct domain *domain, struct storage *
 {
     struct query_ids found = {.count = rows_max};
     int64_t from = order_id_make(clock_now_ms() - pending_ms - 3 * (int64_t)day_ms, 0);
-    struct batch batch;
-    batch_begin(&batch, domain);
+    struct retention_batch batch;
+    retention_batch_begin(&batch, domain);
     enum iw_error error = IW_OK;
     while (error == IW_OK && found.count == rows_max) {
         error = orders_uncleared(&batch.domain.db, from, rows_max, &found);
-        error = batch_next(&batch, error, 0);
+        error = retention_batch_next(&batch, error, 0);
         for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
             from = found.items[i] + 1;
-            error = batch_next(&batch, retention_order_clear(&batch.domain, storage, found.items[i]),
-                               found.items[i]);
+            error = retention_batch_next(
+                &batch, retention_order_clear(&batch.domain, storage, found.items[i]), found.items[i]);
             (*count)++;
         }
     }
-    return batch_end(&batch, error);
+    return retention_batch_end(&batch, error);
 }
 
 /* Inputs that no row names, of orders that ended long ago or do not exist. */

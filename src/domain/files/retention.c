@@ -10,11 +10,38 @@
 #include "db/orders.h"
 #include "db/quotas.h"
 #include "db/transaction.h"
-#include "domain/files/batch.h"
 #include "domain/webhooks/webhook_event.h"
 #include "model/order.h"
 
 static const int64_t day_ms = 86400000;
+
+void retention_batch_begin(struct retention_batch *batch, const struct domain *caller)
+{
+    *batch = (struct retention_batch){.caller = caller, .domain = *caller};
+    context_init(&batch->context, caller->context->arena, caller->context->request_id);
+    domain_context_set(&batch->domain, &batch->context);
+}
+
+enum iw_error retention_batch_next(struct retention_batch *batch, enum iw_error error, int64_t order_id)
+{
+    const char *reason = batch->context.reason;
+    struct context *caller = batch->caller->context;
+    if (error == IW_OK)
+        return IW_OK;
+    batch->context.order_id = order_id;
+    if (caller->error == IW_OK)
+        *caller = batch->context;
+    bool is_of_store =
+        error == IW_SERVICE_UNAVAILABLE && reason != NULL && strcmp(reason, "store_failed") == 0;
+    context_init(&batch->context, caller->arena, caller->request_id);
+    batch->stuck += is_of_store;
+    return is_of_store ? IW_OK : error;
+}
+
+enum iw_error retention_batch_end(const struct retention_batch *batch, enum iw_error error)
+{
+    return error != IW_OK ? error : batch->caller->context->error;
+}
 
 /* ---- the files of one order ---- */
 
@@ -270,19 +297,20 @@ static enum iw_error orders_age(const struct domain *domain, struct storage *sto
 {
     struct query_ids due = {.count = 0};
     unsigned stuck_before;
-    struct batch batch;
-    batch_begin(&batch, domain);
+    struct retention_batch batch;
+    retention_batch_begin(&batch, domain);
     const struct aging aging = {&batch.domain, storage, clock_now_ms()};
     enum iw_error error;
     *count = 0;
     do {
         stuck_before = batch.stuck;
         error = orders_overdue(&batch.domain.db, status, aging.now_ms, max, batch.stuck, &due);
-        error = batch_next(&batch, error, 0);
+        error = retention_batch_next(&batch, error, 0);
         for (unsigned i = 0; error == IW_OK && i < due.count; i++)
-            error = batch_next(&batch, order_age(&aging, due.items[i], status, count), due.items[i]);
+            error =
+                retention_batch_next(&batch, order_age(&aging, due.items[i], status, count), due.items[i]);
     } while (error == IW_OK && due.count == max && batch.stuck > stuck_before && batch.stuck < max);
-    return batch_end(&batch, error);
+    return retention_batch_end(&batch, error);
 }
 
 enum iw_error retention_abandon(const struct domain *domain, struct storage *storage, unsigned max,
@@ -321,26 +349,26 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
                               int64_t *after_id, unsigned *count)
 {
     struct query_ids stuck = {.count = 0};
-    struct batch batch;
-    batch_begin(&batch, domain);
+    struct retention_batch batch;
+    retention_batch_begin(&batch, domain);
     const struct aging aging = {&batch.domain, storage, clock_now_ms()};
     int64_t before_ms = aging.now_ms - domain->config->orders_stuck_s * 1000;
     *count = 0;
     enum iw_error error = orders_stuck(&batch.domain.db, after_id, order_id_make(before_ms, 0), max, &stuck);
-    error = batch_next(&batch, error, 0);
+    error = retention_batch_next(&batch, error, 0);
     for (unsigned i = 0; error == IW_OK && i < stuck.count; i++) {
         bool is_done = false;
         int64_t order_id = stuck.items[i];
-        error = batch_next(&batch, stuck_end(&aging, order_id, &is_done), order_id);
+        error = retention_batch_next(&batch, stuck_end(&aging, order_id, &is_done), order_id);
         if (error != IW_OK || !is_done)
             continue;
         (*count)++;
-        error = batch_next(&batch, retention_inputs_forget(&batch.domain, &order_id, 1), order_id);
+        error = retention_batch_next(&batch, retention_inputs_forget(&batch.domain, &order_id, 1), order_id);
         domain->context->order_id = order_id;
         log_event(LOG_ERROR, domain->context, "order_stuck", LOG_TEXT("reason", "retried_for_too_long"));
         domain->context->order_id = 0;
     }
-    return batch_end(&batch, error);
+    return retention_batch_end(&batch, error);
 }
 
 /* ---- rows ---- */
@@ -390,13 +418,13 @@ static enum iw_error order_remove(const struct aging *aging, int64_t order_id)
 static enum iw_error orders_remove(const struct domain *domain, struct storage *storage,
                                    const struct query_ids *orders)
 {
-    struct batch batch;
+    struct retention_batch batch;
     enum iw_error error = IW_OK;
-    batch_begin(&batch, domain);
+    retention_batch_begin(&batch, domain);
     const struct aging aging = {&batch.domain, storage, clock_now_ms()};
     for (unsigned i = 0; error == IW_OK && i < orders->count; i++)
-        error = batch_next(&batch, order_remove(&aging, orders->items[i]), orders->items[i]);
-    return batch_end(&batch, error);
+        error = retention_batch_next(&batch, order_remove(&aging, orders->items[i]), orders->items[i]);
+    return retention_batch_end(&batch, error);
 }
 
 enum iw_error retention_account_delete(const struct domain *domain, struct storage *storage, unsigned max,

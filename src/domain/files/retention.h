@@ -86,4 +86,25 @@ enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t
 /* True when a key is one of the kept texts (orders_store_keys). */
 bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key);
 
+/* ---- a batch of work on many orders ---- */
+
+struct retention_batch {
+    const struct domain *caller; /* its context gets the first error */
+    struct domain domain;        /* the same handles, with the context below: for the work on each order */
+    struct context context;
+    unsigned stuck; /* orders that the file store refused */
+};
+
+void retention_batch_begin(struct retention_batch *batch, const struct domain *caller);
+
+/*
+ * After an order, or after a query (order_id 0): clears the context.  IW_OK when
+ * the batch may continue, which includes a refusal of the file store.
+ */
+enum iw_error retention_batch_next(struct retention_batch *batch, enum iw_error error,
+                                   int64_t order_id) IW_MUST_USE;
+
+/* The error that ended the batch, else the first one of the file store. */
+enum iw_error retention_batch_end(const struct retention_batch *batch, enum iw_error error) IW_MUST_USE;
+
 #endif

@@ -4,8 +4,46 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "domain/orders/reopen.h"
+#include "db/files.h"
+#include "db/jobs.h"
+#include "db/orders.h"
+#include "db/transaction.h"
 #include "service/redis/queue.h"
+
+/* Files come before jobs: failed jobs identify the files. */
+static enum iw_error order_files_reopen(const struct db *db, struct order_progress *order,
+                                        struct job_retry *retry)
+{
+    int64_t now_ms = clock_now_ms(), files = 0;
+    enum iw_error error = files_reopen(db, order->id, now_ms, &files);
+    if (error == IW_OK)
+        error = jobs_reopen(db, order->id, &retry->reopened);
+    if (error != IW_OK || retry->reopened == 0)
+        return error;
+    order->failed_count -= files;
+    return orders_progress_write(db, order, now_ms);
+}
+
+enum iw_error job_retry_order(const struct domain *domain, int64_t order_id, struct job_retry *retry)
+{
+    enum iw_error error;
+    const struct db *db = &domain->db;
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+        struct order_progress order;
+        error = orders_progress_lock(db, order_id, &order);
+        if (error != IW_OK)
+            continue;
+        *retry = (struct job_retry){.status = order.status};
+        if (order.status != ORDER_IN_PROGRESS)
+            continue;
+        error = jobs_hurry(db, order_id, &retry->hurried);
+        if (error == IW_OK)
+            error = order_files_reopen(db, &order, retry);
+        if (error == IW_OK)
+            error = jobs_lost(db, order_id, &retry->lost);
+    }
+    return error;
+}
 
 enum iw_error job_retry_list(struct domain *domain, int64_t limit, int64_t offset,
                              struct job_retry_rows *rows)
@@ -30,16 +68,16 @@ enum iw_error job_retry_request(struct domain *domain, int64_t id, const struct 
 static enum iw_error retry_one(struct domain *domain, int64_t id)
 {
     int64_t order_id;
-    struct reopening reopening = {.reopened = 0};
+    struct job_retry retry = {.reopened = 0};
     enum iw_error error = jobs_failed_order(&domain->db, id, &order_id);
     if (error == IW_OK && order_id != 0)
-        error = reopen_order(domain, order_id, &reopening);
+        error = job_retry_order(domain, order_id, &retry);
     if (error == IW_OK)
         error = jobs_retry_done(&domain->db, id);
-    if (error != IW_OK || reopening.reopened == 0)
+    if (error != IW_OK || retry.reopened == 0)
         return error;
     log_event(LOG_INFO, domain->context, "jobs_reopened", LOG_NUMBER("order_id", order_id),
-              LOG_NUMBER("jobs", reopening.reopened));
+              LOG_NUMBER("jobs", retry.reopened));
     queue_notify(domain->redis, domain->config, domain->context, order_id);
     return IW_OK;
 }

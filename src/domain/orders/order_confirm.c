@@ -1,10 +1,17 @@
 #include "domain/orders/order_confirm.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/log.h"
+#include "db/checks.h"
 #include "db/jobs.h"
 #include "db/transaction.h"
 #include "domain/orders/intake.h"
 #include "domain/orders/order_query.h"
+#include "model/filekey.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
 #include "service/redis/queue.h"
 
 /* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED when there is one. */
@@ -116,4 +123,119 @@ enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t i
     if (error == IW_OK && view->order.status != ORDER_PENDING)
         return not_pending(domain->context, view->order.status);
     return error;
+}
+
+/* ---- upload URLs ---- */
+
+static struct filekey upload_filekey(int64_t order_id, const struct order_file *file)
+{
+    return (struct filekey){.kind = file->is_original ? FILEKEY_ORIGINAL : FILEKEY_UPLOAD,
+                            .order_id = order_id,
+                            .number = file->position};
+}
+
+const char *order_upload_key(struct arena *arena, int64_t order_id, const struct order_file *file)
+{
+    struct filekey key = upload_filekey(order_id, file);
+    return filekey_text(arena, &key);
+}
+
+const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_file *file, int64_t *expires_ms)
+{
+    struct filekey key = upload_filekey(order_id, file);
+    int64_t expires_s = presign_expiry_s(domain->presign, PRESIGN_PUT);
+    *expires_ms = expires_s * 1000;
+    if (domain_is_direct(domain))
+        return storage_url(
+            domain->storage, arena,
+            &(struct storage_link){.is_upload = true,
+                                   .key = {.kind = key.kind, .order_id = order_id, .number = file->position},
+                                   .expires_s = expires_s});
+    return presign_upload_url(domain->presign, arena, &key, expires_s,
+                              presign_upload_max_bytes(domain->presign));
+}
+
+/* ---- orders that start with their last upload ---- */
+
+enum {
+    take_ms = 30 * 1000, /* another worker may look again after this worker died */
+    pause_least_ms = 1000,
+    pause_most_ms = 600 * 1000,
+    age_parts = 4,           /* the pause is a quarter of the order's age */
+    unwritten_ms = 60 * 1000 /* the row of a check is older than its order; a creation takes no longer */
+};
+
+/* Starts the order if all uploads are there. Sets *is_over if there is nothing left to look for. */
+static enum iw_error order_look(struct domain *domain, const struct check *check, bool *is_over)
+{
+    struct order_view view;
+    enum order_status status;
+    bool is_complete = false;
+    int64_t age_ms = clock_now_ms() - order_id_time_ms(check->order_id);
+    *is_over = false;
+    enum iw_error error = order_find(domain, check->account_id, check->order_id, &view);
+    if (error == IW_ORDER_NOT_FOUND) {
+        context_clear(domain->context);
+        *is_over = age_ms > unwritten_ms;
+        return IW_OK;
+    }
+    if (error == IW_OK && view.order.status == ORDER_PENDING)
+        error = intake_is_complete(domain, &view, &is_complete);
+    if (error == IW_OK && is_complete)
+        error = order_confirm(domain, check->account_id, check->order_id, &status);
+    *is_over = error == IW_OK && (is_complete || view.order.status != ORDER_PENDING);
+    /* An upload was replaced at this moment. */
+    if (error == IW_ORDER_FILE_NOT_UPLOADED || error == IW_ORDER_NOT_PENDING) {
+        context_clear(domain->context);
+        return IW_OK;
+    }
+    return error;
+}
+
+/* A failure of the object store is logged and delays the order; one of the database ends the run. */
+static enum iw_error check_run(struct domain *domain, const struct check *check)
+{
+    bool is_over = false;
+    int64_t now_ms = clock_now_ms(), pause_ms = (now_ms - order_id_time_ms(check->order_id)) / age_parts;
+    const char *reason;
+    enum iw_error error = order_look(domain, check, &is_over);
+    pause_ms = pause_ms < pause_least_ms  ? pause_least_ms
+               : pause_ms > pause_most_ms ? pause_most_ms
+                                          : pause_ms;
+    domain->context->order_id = check->order_id;
+    reason = domain->context->reason;
+    if (error != IW_OK && reason != NULL && strncmp(reason, "store_", 6) == 0) {
+        log_failure(domain->context, "upload_check_failed");
+        context_clear(domain->context);
+        error = IW_OK;
+    }
+    if (error == IW_OK)
+        error = is_over ? checks_delete(&domain->db, check->order_id)
+                        : checks_move(&domain->db, check->order_id, now_ms + pause_ms);
+    domain->context->order_id = 0;
+    return error;
+}
+
+enum iw_error order_checks_run(struct domain *domain, bool *is_more)
+{
+    struct check checks[checks_max];
+    unsigned count = 0;
+    int64_t now_ms = clock_now_ms();
+    enum iw_error error = checks_take(&domain->db, now_ms, now_ms + take_ms, checks, &count);
+    for (unsigned i = 0; error == IW_OK && i < count; i++)
+        error = check_run(domain, &checks[i]);
+    *is_more = count == checks_max;
+    return error;
+}
+
+enum iw_error order_check_hasten(struct domain *domain, const char *object_name)
+{
+    struct storage_key key;
+    const char *prefix = domain->config->store_s3_prefix;
+    size_t length = strlen(prefix);
+    bool is_ours = strncmp(object_name, prefix, length) == 0 && storage_key_read(object_name + length, &key);
+    bool is_upload =
+        is_ours && key.version == 0 && (key.kind == FILEKEY_UPLOAD || key.kind == FILEKEY_ORIGINAL);
+    return is_upload ? checks_move(&domain->db, key.order_id, clock_now_ms()) : IW_OK;
 }

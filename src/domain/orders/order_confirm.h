@@ -1,7 +1,13 @@
-/* Pending orders: confirmation, start and fresh upload URLs (contract 3.3 and 6). */
+/*
+ * Pending orders: upload URLs, confirmation and start (contract 3.3 and 6).
+ *
+ * If uploads go straight to an object store, a worker looks for those of embedding and extraction orders,
+ * which start with their last upload: at growing intervals, and at once after a notification of the store.
+ */
 #ifndef DOMAIN_ORDERS_ORDER_CONFIRM_H
 #define DOMAIN_ORDERS_ORDER_CONFIRM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "domain/domain.h"
@@ -27,5 +33,20 @@ enum iw_error order_start(const struct domain *domain, const struct order *order
 /* Finds a pending order, for fresh upload URLs.  ORDER_NOT_FOUND, ORDER_NOT_PENDING. */
 enum iw_error order_refresh(struct domain *domain, int64_t account_id, int64_t id,
                             struct order_view *view) IW_MUST_USE;
+
+/* The presigned upload URL of a file, in the arena; *expires_ms gets its expiry. */
+const char *order_upload_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_file *file, int64_t *expires_ms);
+
+/* The file key of an upload: fileKey of the contract. */
+const char *order_upload_key(struct arena *arena, int64_t order_id, const struct order_file *file);
+
+/* ---- orders that start with their last upload ---- */
+
+/* Looks at a few due orders and starts the complete ones. is_more: there may be other due ones. */
+enum iw_error order_checks_run(struct domain *domain, bool *is_more) IW_MUST_USE;
+
+/* The store has a new object with this name: its order is looked at next. Other names are ignored. */
+enum iw_error order_check_hasten(struct domain *domain, const char *object_name) IW_MUST_USE;
 
 #endif

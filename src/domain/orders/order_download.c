@@ -3,8 +3,54 @@
 #include "base/clock.h"
 #include "db/results.h"
 #include "domain/orders/order_query.h"
-#include "domain/orders/order_url.h"
+#include "model/filekey.h"
 #include "service/files/name.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
+
+/* Bytes in the store, and their name for the client. */
+struct order_stored {
+    const char *store_key;
+    const char *name;
+    enum format format;
+};
+
+/* The URL of stored bytes; name NULL: the client shows them and saves no file. */
+static const char *download_url(const struct domain *domain, struct arena *arena, struct filekey key,
+                                const struct order_stored *stored)
+{
+    struct storage_link link = {.type = format_media_type(stored->format),
+                                .expires_s = presign_expiry_s(domain->presign, PRESIGN_GET)};
+    if (domain_is_direct(domain) && stored->store_key != NULL &&
+        storage_key_read(stored->store_key, &link.key)) {
+        link.disposition = stored->name != NULL ? name_disposition(arena, stored->name) : NULL;
+        return storage_url(domain->storage, arena, &link);
+    }
+    return presign_download_url(domain->presign, arena, &key, presign_expiry_s(domain->presign, PRESIGN_GET));
+}
+
+const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_result *result)
+{
+    return download_url(domain, arena, (struct filekey){FILEKEY_RESULT, order_id, result->id},
+                        &(struct order_stored){result->store_key, result->name, result->format});
+}
+
+/* name: that of the archive for its client. */
+static const char *archive_url(const struct domain *domain, struct arena *arena, const struct order *order,
+                               const char *name)
+{
+    return download_url(domain, arena, (struct filekey){FILEKEY_ZIP, order->id, 0},
+                        &(struct order_stored){order->zip_store_key, name, FORMAT_ZIP});
+}
+
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order)
+{
+    if (!order->has_thumbnail || order->status == ORDER_EXPIRED)
+        return NULL;
+    return download_url(domain, arena, (struct filekey){FILEKEY_THUMBNAIL, order->id, 0},
+                        &(struct order_stored){order->thumbnail_store_key, NULL, FORMAT_WEBP});
+}
 
 const char *order_archive_name(struct arena *arena, const char *order_name)
 {
@@ -28,7 +74,7 @@ enum iw_error order_download_make(struct domain *domain, const struct order *ord
         download->format = download->results[0].format;
     } else if (download->result_count > 1 && order->zip_store_key != NULL) {
         download->name = order_archive_name(arena, order->name);
-        download->url = order_archive_url(domain, arena, order, download->name);
+        download->url = archive_url(domain, arena, order, download->name);
         download->format = FORMAT_ZIP;
     }
     return IW_OK;

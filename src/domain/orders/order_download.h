@@ -9,6 +9,7 @@
 #include "domain/domain.h"
 #include "model/format.h"
 #include "model/order.h"
+#include "model/result.h"
 
 /* The results of a complete order, and the one file that a client downloads. */
 struct order_download {
@@ -33,5 +34,13 @@ enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t 
 
 /* The name of an order's archive: the order's name without characters that file systems refuse. */
 const char *order_archive_name(struct arena *arena, const char *order_name);
+
+/* ---- presigned URLs, in the arena ---- */
+
+const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
+                             const struct order_result *result);
+
+/* NULL when the order has no thumbnail, or has expired. */
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);
 
 #endif
