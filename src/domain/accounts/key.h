@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-
 #include "domain/domain.h"
 #include "model/account.h"
 

@@ -3,9 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/fault.h"
-
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/mailbox.h"
 #include "base/text.h"
 #include "db/accounts.h"
