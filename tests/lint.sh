@@ -51,7 +51,7 @@ slow_rules=(
     "valgrind#the unit tests run clean under valgrind"
 )
 
-sources() { find src tests/unit -name '*.[ch]' | sort; }
+sources() { find src tests/unit tests/fuzz -name '*.[ch]' | sort; }
 production() { find src -name '*.[ch]' | sort; }
 
 # Lines of code without comments, "file:line:text", so that words in comments are no violation.

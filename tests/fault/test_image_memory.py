@@ -68,7 +68,7 @@ def test_a_picture_that_lacks_memory_in_a_fresh_process_is_too_large_without_a_r
 
 @pytest.mark.parametrize("grows_at", [1, 2])
 def test_a_process_that_grew_is_replaced(client, lacking, grows_at):
-    """tests/unit/test_image_process.c has a picture that makes a process grow."""
+    """tests/unit/image/test_image_process.c has a picture that makes a process grow."""
     lacking.set(grows_at=grows_at)
     for _ in range(5):
         assert client.order_whole([("a.jpg", pictures.jpeg(96, 80))])["status"] == "complete"

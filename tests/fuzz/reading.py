@@ -2,7 +2,7 @@
 
     reading.py FOLDER
 
-It needs PIL, heif-enc (libheif-examples) and tiffcp (libtiff-tools). tests/unit/test_codec_reading.c has the table of the files.
+It needs PIL, heif-enc (libheif-examples) and tiffcp (libtiff-tools). tests/unit/codec/test_codec_reading.c has the table of the files.
 """
 import pathlib
 import struct

@@ -1,7 +1,7 @@
 /*
  * The fuzz targets: each takes untrusted bytes and aborts when an invariant is violated.
  * The file entry.c makes a libFuzzer program of one.
- * The program tests/unit/test_fuzz.c runs all of them on
+ * The program tests/fuzz/test_fuzz.c runs all of them on
  * the archives of tests/fuzz/corpus.
  */
 #ifndef FUZZ_TARGETS_H

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Records the framework's output with the weights of the release, for tests/unit/test_protect.c.
+"""Records the framework's output with the weights of the release, for tests/unit/engine/protect/test_protect.c.
 
 The output is little-endian float32, row by row, RGB: the perturbation of a test picture at the strength standard in levels
 of 255, before it is rounded.

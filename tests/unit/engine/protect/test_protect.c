@@ -167,8 +167,9 @@ enum { recorded_width = 75, recorded_height = 58, recorded_samples = recorded_wi
 static const float *recorded_read(void)
 {
     static float recorded[recorded_samples];
-    CU_ASSERT_EQUAL_FATAL(file_read("tests/unit/protect_recorded.f32", recorded, sizeof recorded),
-                          sizeof recorded);
+    CU_ASSERT_EQUAL_FATAL(
+        file_read("tests/unit/engine/protect/protect_recorded.f32", recorded, sizeof recorded),
+        sizeof recorded);
     return recorded;
 }
 
