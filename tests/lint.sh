@@ -20,6 +20,7 @@ rules=(
     "link_once#each link line names each library once"
     "layers#each room includes and calls only the rooms below it"
     "floors#each folder of a room includes and calls only the folders below it"
+    "prefix#the name of a function or table of src/codec, src/ctl, src/engine and src/image that other files see begins with its file's"
     "parameters#no function outside engine, codec and protect_picture has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
@@ -87,7 +88,7 @@ rule_driver_headers() {
     included_outside 'curl/.*' 'src/service/net/(fetch|netguard|s3|smtp)\.[ch]'
     included_outside 'jansson\.h' 'src/base/json\.[ch]'
     included_outside 'utf8proc\.h' 'src/(service/(files/name|secret/typed)|search/search)\.c'
-    included_outside 'zlib\.h' 'src/(service/files/zip|codec/(codec[a-z_]*|metadata/(meta|packets)))\.[ch]'
+    included_outside 'zlib\.h' 'src/(service/files/zip|codec/(png|metadata/png_text))\.[ch]'
     included_outside 'sodium\.h' 'src/service/secret/password\.c'
     included_outside 'liboath/.*' 'src/service/secret/totp\.c'
     included_outside 'ini\.h' 'src/base/config\.c'
@@ -96,7 +97,7 @@ rule_driver_headers() {
 }
 
 rule_image_headers() {
-    included_outside '(jpeglib|jerror|jmorecfg|png|lcms2)\.h|webp/.*' 'src/codec/(codec|thumbnail|metadata/preview)[a-z_]*\.[ch]'
+    included_outside '(jpeglib|jerror|jmorecfg|png|lcms2)\.h|webp/.*' 'src/codec/(cmyk|color|conversion|jpeg|png|preview|space|thumbnail|webp)\.[ch]'
 }
 
 rule_engine_includes() {
@@ -243,6 +244,20 @@ rule_floors() {
     done <<<"$floors"
 }
 
+# Names that a library asks for.
+foreign_names='main|de265_start_worker_threads'
+
+# What another file can call: functions, tables, and functions that are compiled for several processors.
+rule_prefix() {
+    [ -f "$build/src/codec/libcodec_a-codec.o" ] || { echo "skip: nothing is built"; return; }
+    objects_built | grep -E '/src/(codec|ctl|engine|image)/' | while read -r object; do
+        nm --defined-only -g "$object" | awk -v object="$object" '$2 ~ /^[TDRi]$/ { print object, $3 }'
+    done | sed -E 's#\.(default|avx2|resolver)[^ ]*$##' | awk -v foreign="^($foreign_names)\$" '{
+            file = $1; sub(/.*\//, "", file); sub(/\.o$/, "", file); sub(/.*-/, "", file)
+            if ($2 !~ foreign && index($2, file "_") != 1 && $2 != file) print $1 ": " $2 " does not begin with " file "_"
+        }' | sort -u
+}
+
 # The parameters of "(int a, void (*b)(int c, int d))": its commas outside of inner brackets.
 rule_parameters() {
     command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
@@ -283,7 +298,7 @@ test_seams=(
     mail_text               # the texts of mails, without a queue
     usage_scale_for         # the scale of a chart, without its usage
     protect_apply           # the engine on a whole picture; programs encode between its steps
-    protect_psnr            # the distance of two pictures, as tests measure it
+    change_psnr            # the distance of two pictures, as tests measure it
     webhook_event_type_name # which event an order's end has, without a database
     visibility_total        # the visibility of a result by the model
     webhook_event_type_of

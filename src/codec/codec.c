@@ -4,14 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/driver.h"
+#include "codec/metadata/clean.h"
+#include "codec/metadata/packets.h"
+#include "codec/palette.h"
+#include "codec/preview.h"
+#include "codec/transfer.h"
 #include "model/sniff.h"
-#include "codec/codec_keep.h"
 
 static const struct codec_driver *const drivers[FORMAT_COUNT] = {
-    [FORMAT_JPEG] = &codec_jpeg_driver, [FORMAT_PNG] = &codec_png_driver,
-    [FORMAT_WEBP] = &codec_webp_driver, [FORMAT_HEIC] = &codec_heif_driver,
-    [FORMAT_AVIF] = &codec_heif_driver, [FORMAT_TIFF] = &codec_tiff_driver,
-    [FORMAT_GIF] = &codec_gif_driver,   [FORMAT_BMP] = &codec_bmp_driver,
+    [FORMAT_JPEG] = &jpeg_driver, [FORMAT_PNG] = &png_driver,   [FORMAT_WEBP] = &webp_driver,
+    [FORMAT_HEIC] = &heif_driver, [FORMAT_AVIF] = &heif_driver, [FORMAT_TIFF] = &tiff_driver,
+    [FORMAT_GIF] = &gif_driver,   [FORMAT_BMP] = &bmp_driver,
 };
 
 static enum iw_error driver_of(struct context *context, const void *data, size_t size,
@@ -48,7 +52,7 @@ static enum iw_error rows_crop(struct context *context, size_t size, struct code
     const struct keep_loss *loss = &picture->keep->loss;
     uint32_t height_px = picture->header.height_px;
     if (loss->rows_px < height_px && loss->rows_px < codec_partial_rows_least)
-        return codec_cut(context, size);
+        return driver_cut(context, size);
     unsigned percent = (unsigned)((uint64_t)loss->rows_px * 100 / height_px);
     if (loss->rows_px < height_px)
         context_note(context, "IMAGE_INCOMPLETE", "The file is cut short: %u %% of its rows could be read%s.",
@@ -67,7 +71,7 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
     const struct codec_driver *driver;
     memset(picture, 0, sizeof *picture);
     enum iw_error error = driver_of(context, data, size, limits, &driver);
-    if (error == IW_OK && (driver == &codec_jpeg_driver || driver == &codec_webp_driver))
+    if (error == IW_OK && (driver == &jpeg_driver || driver == &webp_driver))
         error = transfer_check(context, data, size);
     if (error == IW_OK)
         error = driver_decode(context, driver, data, size, limits, picture);
@@ -118,7 +122,7 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     clean_note(context, picture->keep);
     enum iw_error error = drivers[picture->header.format]->encode(context, picture, bytes);
     if (error != IW_OK)
-        codec_bytes_free(bytes);
+        bytes_free(bytes);
     else
         growth_note(context, picture);
     return error;
@@ -127,4 +131,11 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture)
 {
     return packets_opt_out(context, picture);
+}
+
+void codec_picture_free(struct codec_picture *picture)
+{
+    free(picture->image.pixels);
+    keep_free(picture->keep);
+    memset(picture, 0, sizeof *picture);
 }

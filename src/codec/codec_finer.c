@@ -1,7 +1,8 @@
 /* Encoder settings with a higher quality than the file's. */
 #include <string.h>
 
-#include "codec/codec_keep.h"
+#include "codec/codec.h"
+#include "codec/metadata/keep.h"
 
 /* Divisors of the quantisers per level; the last level has steps of 1. */
 static const unsigned jpeg_divisors[] = {2, 4, UINT16_MAX};

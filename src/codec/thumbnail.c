@@ -1,12 +1,13 @@
 /* Thumbnails: area average, conversion to sRGB, orientation, WebP. */
-#include "codec/codec_conversion.h"
+#include "codec/thumbnail.h"
 
 #include <webp/encode.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/codec_keep.h"
+#include "codec/conversion.h"
+#include "codec/metadata/meta.h"
 
 static const float thumbnail_quality = 80;
 
@@ -141,7 +142,7 @@ struct thumbnail_sink {
 static int thumbnail_append(const uint8_t *data, size_t size, const WebPPicture *webp)
 {
     struct thumbnail_sink *sink = webp->custom_ptr;
-    return codec_bytes_append(sink->bytes, &sink->capacity, data, size);
+    return bytes_append(sink->bytes, &sink->capacity, data, size);
 }
 
 static bool thumbnail_encode(const struct thumbnail *thumbnail, struct codec_bytes *bytes)
@@ -182,8 +183,8 @@ unsigned char *thumbnail_rgb(const struct codec_picture *picture, uint32_t width
     return thumbnail.pixels;
 }
 
-enum iw_error codec_thumbnail(struct context *context, const struct codec_picture *picture, uint32_t side_px,
-                              struct codec_bytes *bytes)
+enum iw_error thumbnail_webp(struct context *context, const struct codec_picture *picture, uint32_t side_px,
+                             struct codec_bytes *bytes)
 {
     struct thumbnail thumbnail = {0, 0, NULL};
     memset(bytes, 0, sizeof *bytes);
@@ -194,6 +195,6 @@ enum iw_error codec_thumbnail(struct context *context, const struct codec_pictur
               thumbnail_encode(&thumbnail, bytes);
     free(thumbnail.pixels);
     if (!is_done)
-        codec_bytes_free(bytes);
+        bytes_free(bytes);
     return is_done ? IW_OK : context_fail(context, IW_NO_MEMORY, NULL);
 }

@@ -5,11 +5,12 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
+#include "db/db.h"
 #include "db/erasure.h"
 #include "domain/accounts/quota.h"
+#include "service/redis/redis.h"
 
 enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
 
@@ -80,7 +81,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_array_print(ctl, row_render, accounts, count, sizeof *accounts);
+        table_array_print(ctl, row_render, accounts, count, sizeof *accounts);
     else
         list_print(ctl, accounts, count);
     return CTL_DONE;
@@ -291,7 +292,7 @@ static enum ctl_exit show_run(struct ctl *ctl)
         return CTL_FAILED;
     struct quota_numbers limits = quota_limits(&work.config, work.account.plan, &work.account.quotas);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, usage_show, &(struct usage){&work.account, &work.used, &limits});
+        table_object_print(ctl, usage_show, &(struct usage){&work.account, &work.used, &limits});
     else
         usage_print(&work.account, &work.used, &limits);
     return CTL_DONE;
@@ -316,7 +317,7 @@ static enum ctl_exit delete_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_account[] = {
+const struct ctl_command account_commands[] = {
     {.words = {"account", "create"},
      .arguments = "NAME",
      .arguments_least = 1,

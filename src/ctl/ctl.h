@@ -81,24 +81,70 @@ enum iw_error ctl_file_write(struct context *context, const char *path, const ch
 enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
                             unsigned mode) IW_MUST_USE;
 
+/* ---- database and Redis ---- */
+
+struct db;
+struct db_connection;
+struct redis;
+
+/*
+ * Reads the configuration and the password file, and creates a database handle, which connects
+ * on first use. NULL, with a line on stderr, on errors. The caller frees it with
+ * ctl_db_close; config must outlive it. With unix_socket authentication, root becomes the
+ * service's user permanently.
+ */
+const struct db *ctl_db_open(struct ctl *ctl, struct config *config);
+
+/* Closes the connection; db may be NULL. */
+void ctl_db_close(const struct db *db);
+
+/* True for a local database with unix_socket authentication: the process must run as the database user. */
+bool ctl_is_socket_user(const struct config *config);
+
+/*
+ * With unix_socket authentication, root becomes the service's user. False, with a line on
+ * stderr, when that fails.
+ */
+bool ctl_user_become(const struct config *config);
+
+/*
+ * A database handle for the administrator: root over the local socket. It only works when the
+ * process runs as root. copy is filled and must outlive the handle. database is the one to
+ * use.
+ */
+struct db_connection *ctl_db_administrator(const struct config *config, const char *database,
+                                           struct config *copy);
+
+/* Does not connect yet; NULL when its password cannot be read.  Free with redis_free. */
+struct redis *ctl_redis_open(struct ctl *ctl, const struct config *config);
+
+/* Wakes a worker, so that jobs and deliveries need not wait for the next sweep.  order_id 0: of no one order.
+ */
+void ctl_worker_wake(struct ctl *ctl, const struct config *config, int64_t order_id);
+
+/* "2026-03-12T10:00:00.000Z", or "-" for 0; in the arena. */
+const char *ctl_time(const struct ctl *ctl, int64_t time_ms);
+
+/* ---- tables ---- */
+
 /* The command tables; each ends with an entry without words. */
-extern const struct ctl_command *const ctl_families[]; /* all tables, terminated by NULL (main.c) */
-extern const struct ctl_command ctl_commands_general[];
-extern const struct ctl_command ctl_commands_manual[];
-extern const struct ctl_command ctl_commands_init[];
-extern const struct ctl_command ctl_commands_grants[];
-extern const struct ctl_command ctl_commands_migrate[];
-extern const struct ctl_command ctl_commands_account[];
-extern const struct ctl_command ctl_commands_key[];
-extern const struct ctl_command ctl_commands_user[];
-extern const struct ctl_command ctl_commands_order[];
-extern const struct ctl_command ctl_commands_queue[];
-extern const struct ctl_command ctl_commands_webhook[];
-extern const struct ctl_command ctl_commands_store[];
-extern const struct ctl_command ctl_commands_store_copy[];
-extern const struct ctl_command ctl_commands_doctor[];
-extern const struct ctl_command ctl_commands_secret[];
-extern const struct ctl_command ctl_commands_image_watermark[];
-extern const struct ctl_command ctl_commands_image_protect[];
+extern const struct ctl_command *const main_families[]; /* all tables, terminated by NULL (main.c) */
+extern const struct ctl_command main_commands[];
+extern const struct ctl_command manual_commands[];
+extern const struct ctl_command init_commands[];
+extern const struct ctl_command grants_commands[];
+extern const struct ctl_command migrate_commands[];
+extern const struct ctl_command account_commands[];
+extern const struct ctl_command key_commands[];
+extern const struct ctl_command user_commands[];
+extern const struct ctl_command order_commands[];
+extern const struct ctl_command queue_commands[];
+extern const struct ctl_command webhook_commands[];
+extern const struct ctl_command store_commands[];
+extern const struct ctl_command store_copy_commands[];
+extern const struct ctl_command doctor_commands[];
+extern const struct ctl_command secret_commands[];
+extern const struct ctl_command image_watermark_commands[];
+extern const struct ctl_command image_protect_commands[];
 
 #endif

@@ -19,21 +19,22 @@
 #include "base/crypto.h"
 #include "base/endpoint.h"
 #include "base/process.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
+#include "db/db.h"
+#include "db/workers.h"
 #include "domain/health.h"
 #include "domain/keyring.h"
 #include "domain/people/mail.h"
-#include "model/picture.h"
-#include "service/files/presign.h"
-#include "service/redis/redis.h"
-#include "service/secret/secret_box.h"
-#include "service/net/smtp.h"
-#include "service/files/storage.h"
-#include "db/workers.h"
 #include "image/image_client.h"
 #include "image/seal.h"
+#include "model/picture.h"
+#include "service/files/presign.h"
+#include "service/files/storage.h"
+#include "service/net/smtp.h"
+#include "service/redis/redis.h"
+#include "service/secret/secret_box.h"
 
 enum {
     version_major_least = 10, /* MariaDB 10.6 is the first version with SKIP LOCKED */
@@ -776,7 +777,7 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     return is_well && left == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
-const struct ctl_command ctl_commands_doctor[] = {
+const struct ctl_command doctor_commands[] = {
     {.words = {"doctor"},
      .arguments = "",
      .options = {{"--nginx", "FILE", "nginx's configuration file, instead of api.nginx_file"},

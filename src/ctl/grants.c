@@ -81,7 +81,7 @@ static enum ctl_exit grants_print_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_grants[] = {
+const struct ctl_command grants_commands[] = {
     {.words = {"grants"},
      .arguments = "",
      .help = "Print the statements that make the programs' users of the database and give each its rights.  "

@@ -125,7 +125,7 @@ static void summary_print(const struct protect_summary *summary)
 static void result_print(const struct ctl *ctl, const struct protect_summary *summary)
 {
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, outcome_render, summary);
+        table_object_print(ctl, outcome_render, summary);
     else
         printf("%s: %s, PSNR %.2f dB, %u %% of the change reached\n", summary->path, summary->strength,
                summary->report.psnr_db, protect_percent(&summary->report));
@@ -151,7 +151,7 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
             error = tint_measure(ctl, &picture.image, &bytes, &summary);
         if (error == IW_OK)
             error = ctl_file_write(ctl->context, summary.path, ctl->arguments[0], bytes.data, bytes.size);
-        codec_bytes_free(&bytes);
+        bytes_free(&bytes);
     }
     codec_picture_free(&picture);
     if (error == IW_OK)
@@ -172,14 +172,14 @@ static enum ctl_exit protect_run(struct ctl *ctl)
         path = config.image_weights_file;
     if (path == NULL)
         return CTL_FAILED;
-    if (protect_open(ctl->context, path, NULL, &protect) != IW_OK)
+    if (protect_picture_open(ctl->context, path, NULL, &protect) != IW_OK)
         return ctl_failed(ctl);
     enum iw_error error = file_protect(ctl, protect, strength, (uint64_t)seed);
     protect_free(protect);
     return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
 }
 
-const struct ctl_command ctl_commands_image_protect[] = {
+const struct ctl_command image_protect_commands[] = {
     {.words = {"image", "protect"},
      .arguments = "IN OUT",
      .arguments_least = 2,

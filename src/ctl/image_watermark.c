@@ -6,8 +6,9 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
 #include "db/accounts.h"
+#include "db/db.h"
 #include "db/texts.h"
 #include "engine/watermark/watermark.h"
 #include "image/mark_picture.h"
@@ -111,7 +112,7 @@ static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTE
     if (error != IW_OK)
         return error;
     error = ctl_file_write(ctl->context, ctl->arguments[1], ctl->arguments[0], bytes.data, bytes.size);
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
@@ -297,7 +298,7 @@ static enum ctl_exit key_run(struct ctl *ctl)
         "--key-file", "FILE", "file of the 32 secret bytes; image.watermark_key_file when omitted"           \
     }
 
-const struct ctl_command ctl_commands_image_watermark[] = {
+const struct ctl_command image_watermark_commands[] = {
     {.words = {"image", "embed"},
      .arguments = "IN OUT",
      .arguments_least = 2,

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
 #include "ctl/grants.h"
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
@@ -513,7 +513,7 @@ static enum ctl_exit init_run(struct ctl *ctl)
     return counts[INIT_TO_DO] > 0 ? CTL_NEGATIVE : CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_init[] = {
+const struct ctl_command init_commands[] = {
     {.words = {"init"},
      .arguments = "",
      .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
+#include "db/db.h"
 #include "db/keys.h"
 #include "domain/accounts/key.h"
 
@@ -124,7 +124,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_array_print(ctl, row_render, keys, count, sizeof *keys);
+        table_array_print(ctl, row_render, keys, count, sizeof *keys);
     else
         list_print(ctl, keys, count);
     return CTL_DONE;
@@ -182,7 +182,7 @@ static enum ctl_exit expire_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_key[] = {
+const struct ctl_command key_commands[] = {
     {.words = {"key", "create"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,

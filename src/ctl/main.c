@@ -9,13 +9,13 @@
 static const size_t arena_bytes = (size_t)1 << 30;
 
 /* One line per file of commands; each file of src/ctl has its own table. */
-const struct ctl_command *const ctl_families[] = {
-    ctl_commands_general,       ctl_commands_init,    ctl_commands_grants,
-    ctl_commands_migrate,       ctl_commands_account, ctl_commands_key,
-    ctl_commands_user,          ctl_commands_order,   ctl_commands_queue,
-    ctl_commands_webhook,       ctl_commands_store,   ctl_commands_store_copy,
-    ctl_commands_doctor,        ctl_commands_secret,  ctl_commands_image_watermark,
-    ctl_commands_image_protect, ctl_commands_manual,  NULL,
+const struct ctl_command *const main_families[] = {
+    main_commands,          init_commands,    grants_commands,
+    migrate_commands,       account_commands, key_commands,
+    user_commands,          order_commands,   queue_commands,
+    webhook_commands,       store_commands,   store_copy_commands,
+    doctor_commands,        secret_commands,  image_watermark_commands,
+    image_protect_commands, manual_commands,  NULL,
 };
 
 static int words_match(const struct ctl_command *command, int count, char **words)
@@ -31,8 +31,8 @@ static int words_match(const struct ctl_command *command, int count, char **word
 
 static const struct ctl_command *command_find(int count, char **words, int *length)
 {
-    for (unsigned family = 0; ctl_families[family] != NULL; family++)
-        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++)
+    for (unsigned family = 0; main_families[family] != NULL; family++)
+        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL; command++)
             if ((*length = words_match(command, count, words)) > 0)
                 return command;
     return NULL;
@@ -64,8 +64,9 @@ static enum ctl_exit help_run(struct ctl *ctl)
 {
     (void)ctl;
     printf("Usage: imgwardctl [--config FILE] COMMAND [OPTIONS] [ARGUMENTS]\n\n");
-    for (unsigned family = 0; ctl_families[family] != NULL; family++)
-        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++) {
+    for (unsigned family = 0; main_families[family] != NULL; family++)
+        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL;
+             command++) {
             printf("  ");
             command_print_line(command, stdout);
             printf("        %s\n", command->help);
@@ -105,7 +106,7 @@ static enum ctl_exit config_check_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_general[] = {
+const struct ctl_command main_commands[] = {
     {.words = {"help"}, .arguments = "", .help = "List every command.", .run = help_run},
     {.words = {"version"}, .arguments = "", .help = "Print the version.", .run = version_run},
     {.words = {"config", "sample"},

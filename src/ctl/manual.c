@@ -70,8 +70,8 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
            "The\n.Cm image\ncommands work on files only; they need no configuration and no database.\n"
            ".Sh COMMANDS\n.Bl -tag -width Ds\n",
            IW_SYSCONFDIR);
-    for (unsigned family = 0; ctl_families[family] != NULL; family++)
-        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++)
+    for (unsigned family = 0; main_families[family] != NULL; family++)
+        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL; command++)
             command_print(command);
     printf(
         ".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the image has no "
@@ -135,12 +135,13 @@ static enum ctl_exit completion_run(struct ctl *ctl)
     printf("# bash completion of imgwardctl, written by imgwardctl completion.\n_imgwardctl()\n{\n"
            "    local line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" word=\"${COMP_WORDS[COMP_CWORD]}\"\n"
            "    case \"$line\" in\n    '') COMPREPLY=($(compgen -W '--config");
-    for (unsigned family = 0; ctl_families[family] != NULL; family++)
-        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++)
+    for (unsigned family = 0; main_families[family] != NULL; family++)
+        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL; command++)
             printf(" %s", command->words[0]);
     printf("' -- \"$word\")) ;;\n");
-    for (unsigned family = 0; ctl_families[family] != NULL; family++)
-        for (const struct ctl_command *command = ctl_families[family]; command->words[0] != NULL; command++) {
+    for (unsigned family = 0; main_families[family] != NULL; family++)
+        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL;
+             command++) {
             if (command->words[1] != NULL)
                 printf("    '%s') COMPREPLY+=($(compgen -W '%s' -- \"$word\")) ;;&\n", command->words[0],
                        command->words[1]);
@@ -154,7 +155,7 @@ static enum ctl_exit completion_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_manual[] = {
+const struct ctl_command manual_commands[] = {
     {.words = {"manual", "imgwardctl"},
      .arguments = "",
      .help = "Print the manual page imgwardctl(8), generated from the table of commands.",

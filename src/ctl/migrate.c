@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
 #include "ctl/grants.h"
+#include "db/db.h"
 #include "domain/keyring.h"
 
 const char migrate_directory_default[] = IW_DATADIR "/sql";
@@ -163,7 +164,7 @@ static enum ctl_exit migrate_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_migrate[] = {
+const struct ctl_command migrate_commands[] = {
     {.words = {"migrate"},
      .arguments = "",
      .options = {{"--dry-run", NULL, "list the pending migrations and apply none"},

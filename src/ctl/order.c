@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/render.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
+#include "db/db.h"
 #include "domain/files/retention.h"
 #include "domain/orders/job_retry.h"
 #include "service/files/storage.h"
@@ -20,9 +20,9 @@ enum { listed_default = 50, listed_max = 100000 };
 static void order_render(struct render *render, const void *facts)
 {
     const struct query_table *tables = facts;
-    ctl_row_render(render, &tables[0], 0);
+    table_row_render(render, &tables[0], 0);
     for (int i = 1; i < orders_inspect_tables; i++)
-        ctl_table_render(render, &tables[i]);
+        table_render(render, &tables[i]);
 }
 
 static bool id_read(const struct ctl *ctl, int64_t *id)
@@ -48,12 +48,12 @@ static enum ctl_exit show_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL) {
-        ctl_object_print(ctl, order_render, tables);
+        table_object_print(ctl, order_render, tables);
         return CTL_DONE;
     }
-    ctl_row_print(ctl, &tables[0]);
+    table_row_print(ctl, &tables[0]);
     for (int i = 1; i < orders_inspect_tables; i++)
-        ctl_table_print(ctl, &tables[i]);
+        table_print(ctl, &tables[i]);
     return CTL_DONE;
 }
 
@@ -81,7 +81,7 @@ static enum ctl_exit find_run(struct ctl *ctl)
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    ctl_table_show(ctl, &table);
+    table_show(ctl, &table);
     return CTL_DONE;
 }
 
@@ -150,7 +150,7 @@ static enum ctl_exit cancel_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_order[] = {
+const struct ctl_command order_commands[] = {
     {.words = {"order", "show"},
      .arguments = "ID",
      .arguments_least = 1,

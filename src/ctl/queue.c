@@ -6,13 +6,14 @@
 #include "base/clock.h"
 #include "base/render.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
+#include "db/db.h"
 #include "db/deliveries.h"
 #include "db/files.h"
 #include "db/jobs.h"
 #include "db/workers.h"
 #include "service/redis/queue.h"
+#include "service/redis/redis.h"
 
 enum { dead_default = 50, dead_max = 100000, drain_default_s = 600, drain_max_s = 86400 };
 
@@ -37,7 +38,7 @@ static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
         printf("\nwake-ups: %" PRId64 " unread\n\n", facts->wakeups);
     else
         printf("\nwake-ups: Redis is not reachable, workers find jobs by the sweep\n\n");
-    ctl_table_print(ctl, &facts->owners);
+    table_print(ctl, &facts->owners);
 }
 
 static void queue_render(struct render *render, const void *of)
@@ -57,7 +58,7 @@ static void queue_render(struct render *render, const void *of)
         render_integer(render, "wakeups", facts->wakeups);
     else
         render_null(render, "wakeups");
-    ctl_table_render(render, &facts->owners);
+    table_render(render, &facts->owners);
 }
 
 static int64_t wakeups_read(struct ctl *ctl, const struct config *config)
@@ -88,7 +89,7 @@ static enum ctl_exit queue_status_run(struct ctl *ctl)
         return ctl_failed(ctl);
     facts.wakeups = wakeups_read(ctl, &config);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, queue_render, &facts);
+        table_object_print(ctl, queue_render, &facts);
     else
         queue_print(ctl, &facts);
     return CTL_DONE;
@@ -144,7 +145,7 @@ static void status_print(const struct ctl *ctl, const struct status *status)
                ctl_time(ctl, status->workers[i].started_ms),
                status->workers[i].silent_s > 30 ? ", SILENT" : "");
     printf("%s\n", status->worker_count == 0 ? "  no worker has registered\n" : "");
-    ctl_table_print(ctl, &status->rates);
+    table_print(ctl, &status->rates);
     printf("deliveries");
     for (unsigned i = 0; i < status->delivery_count; i++)
         printf("  %s %" PRId64, status->deliveries[i].state, status->deliveries[i].count);
@@ -182,7 +183,7 @@ static void status_render(struct render *render, const void *facts)
         render_object_end(render);
     }
     render_array_end(render);
-    ctl_table_render(render, &status->rates);
+    table_render(render, &status->rates);
     gauges_render(render, "deliveries", status->deliveries, status->delivery_count);
     gauges_render(render, "storeBytes", status->db, status->store_count);
 }
@@ -200,7 +201,7 @@ static enum ctl_exit status_run(struct ctl *ctl)
         return ctl_failed(ctl);
     status.queue.wakeups = wakeups_read(ctl, &config);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_object_print(ctl, status_render, &status);
+        table_object_print(ctl, status_render, &status);
     else
         status_print(ctl, &status);
     return CTL_DONE;
@@ -286,11 +287,11 @@ static enum ctl_exit dead_run(struct ctl *ctl)
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    ctl_table_show(ctl, &table);
+    table_show(ctl, &table);
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_queue[] = {
+const struct ctl_command queue_commands[] = {
     {.words = {"status"},
      .arguments = "",
      .options = {{"--json", NULL, "print a JSON object"}},

@@ -2,7 +2,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
+#include "db/db.h"
 #include "domain/keyring.h"
 #include "service/files/presign.h"
 #include "service/secret/secret_box.h"
@@ -149,7 +150,7 @@ static enum ctl_exit accept_run(struct ctl *ctl)
     return code;
 }
 
-const struct ctl_command ctl_commands_secret[] = {
+const struct ctl_command secret_commands[] = {
     {.words = {"secret", "signing"},
      .arguments = "FILE",
      .arguments_least = 1,

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/render.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
+#include "db/db.h"
 #include "db/files.h"
 #include "db/orders.h"
 #include "domain/files/reclaim.h"
@@ -233,7 +234,7 @@ static enum ctl_exit reclaim_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_store[] = {
+const struct ctl_command store_commands[] = {
     {.words = {"store", "verify"},
      .arguments = "",
      .options = {{"--quick", NULL, "compare only sizes; read no file"},

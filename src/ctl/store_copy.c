@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "ctl/ctl_db.h"
+#include "ctl/ctl.h"
+#include "db/db.h"
 #include "db/files.h"
 #include "db/orders.h"
 #include "service/files/storage.h"
@@ -191,7 +192,7 @@ static enum ctl_exit copy_run(struct ctl *ctl)
     return work->faults == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
-const struct ctl_command ctl_commands_store_copy[] = {
+const struct ctl_command store_copy_commands[] = {
     {.words = {"store", "copy"},
      .arguments = "local|s3",
      .arguments_least = 1,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ctl/ctl_db.h"
+#include "db/db.h"
 
 /* JSON that is built in the arena of the command. */
 struct output {
@@ -19,7 +19,7 @@ static void output_init(struct output *output, const struct ctl *ctl)
     render_init(&output->render, &output->text);
 }
 
-void ctl_object_print(const struct ctl *ctl, ctl_members *members, const void *facts)
+void table_object_print(const struct ctl *ctl, table_members *members, const void *facts)
 {
     struct output output;
     output_init(&output, ctl);
@@ -29,8 +29,8 @@ void ctl_object_print(const struct ctl *ctl, ctl_members *members, const void *f
     puts(output.text.data);
 }
 
-void ctl_array_print(const struct ctl *ctl, ctl_members *members, const void *rows, size_t count,
-                     size_t row_bytes)
+void table_array_print(const struct ctl *ctl, table_members *members, const void *rows, size_t count,
+                       size_t row_bytes)
 {
     struct output output;
     output_init(&output, ctl);
@@ -75,7 +75,7 @@ static void cell_print(const char *text, int width)
     printf("%s%*s", text, points < width ? width - points + 2 : 2, "");
 }
 
-void ctl_table_print(const struct ctl *ctl, const struct query_table *table)
+void table_print(const struct ctl *ctl, const struct query_table *table)
 {
     int widths[32];
     printf("%s\n  ", table->name);
@@ -91,7 +91,7 @@ void ctl_table_print(const struct ctl *ctl, const struct query_table *table)
     printf("\n\n");
 }
 
-void ctl_row_print(const struct ctl *ctl, const struct query_table *table)
+void table_row_print(const struct ctl *ctl, const struct query_table *table)
 {
     for (unsigned column = 0; column < table->rows.columns; column++)
         printf("%-16s%s\n", table->columns[column], value_text(ctl, db_at(&table->rows, 0, column)));
@@ -110,35 +110,35 @@ static void value_render(struct render *render, const char *key, const struct db
         render_integer(render, key, value->integer);
 }
 
-void ctl_row_render(struct render *render, const struct query_table *table, size_t row)
+void table_row_render(struct render *render, const struct query_table *table, size_t row)
 {
     for (unsigned column = 0; column < table->rows.columns; column++)
         value_render(render, table->columns[column], db_at(&table->rows, row, column));
 }
 
-void ctl_table_render(struct render *render, const struct query_table *table)
+void table_render(struct render *render, const struct query_table *table)
 {
     render_array_begin(render, table->name);
     for (size_t row = 0; row < table->rows.count; row++) {
         render_object_begin(render, NULL);
-        ctl_row_render(render, table, row);
+        table_row_render(render, table, row);
         render_object_end(render);
     }
     render_array_end(render);
 }
 
-void ctl_table_show(const struct ctl *ctl, const struct query_table *table)
+void table_show(const struct ctl *ctl, const struct query_table *table)
 {
     struct output output;
     if (ctl_option(ctl, "--json") == NULL) {
-        ctl_table_print(ctl, table);
+        table_print(ctl, table);
         return;
     }
     output_init(&output, ctl);
     render_array_begin(&output.render, NULL);
     for (size_t row = 0; row < table->rows.count; row++) {
         render_object_begin(&output.render, NULL);
-        ctl_row_render(&output.render, table, row);
+        table_row_render(&output.render, table, row);
         render_object_end(&output.render);
     }
     render_array_end(&output.render);

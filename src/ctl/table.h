@@ -7,28 +7,28 @@
 #include "db/query.h"
 
 /* Renders the members of an open object from a row of a list, or from the facts of a command. */
-typedef void ctl_members(struct render *render, const void *facts);
+typedef void table_members(struct render *render, const void *facts);
 
 /* Prints a JSON object. */
-void ctl_object_print(const struct ctl *ctl, ctl_members *members, const void *facts);
+void table_object_print(const struct ctl *ctl, table_members *members, const void *facts);
 
 /* Prints a JSON array with an object for each of the rows, which have row_bytes each. */
-void ctl_array_print(const struct ctl *ctl, ctl_members *members, const void *rows, size_t count,
-                     size_t row_bytes);
+void table_array_print(const struct ctl *ctl, table_members *members, const void *rows, size_t count,
+                       size_t row_bytes);
 
 /* Prints the table's name, the column names, the rows and an empty line. */
-void ctl_table_print(const struct ctl *ctl, const struct query_table *table);
+void table_print(const struct ctl *ctl, const struct query_table *table);
 
 /* Prints one row, a line per column. */
-void ctl_row_print(const struct ctl *ctl, const struct query_table *table);
+void table_row_print(const struct ctl *ctl, const struct query_table *table);
 
 /* Renders one row as members of an open object. */
-void ctl_row_render(struct render *render, const struct query_table *table, size_t row);
+void table_row_render(struct render *render, const struct query_table *table, size_t row);
 
 /* Renders an array of objects, named after the table. */
-void ctl_table_render(struct render *render, const struct query_table *table);
+void table_render(struct render *render, const struct query_table *table);
 
 /* Prints a list: as a JSON array with the option --json, else in columns. */
-void ctl_table_show(const struct ctl *ctl, const struct query_table *table);
+void table_show(const struct ctl *ctl, const struct query_table *table);
 
 #endif

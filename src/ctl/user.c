@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
 #include "db/accounts.h"
+#include "db/db.h"
 #include "db/users.h"
 #include "domain/people/member.h"
 #include "domain/people/second_factor.h"
@@ -148,7 +148,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     if (error != IW_OK)
         return ctl_failed(ctl);
     if (ctl_option(ctl, "--json") != NULL)
-        ctl_array_print(ctl, row_render, users, count, sizeof *users);
+        table_array_print(ctl, row_render, users, count, sizeof *users);
     else
         list_print(ctl, users, count);
     return CTL_DONE;
@@ -228,7 +228,7 @@ static enum ctl_exit admin_run(struct ctl *ctl)
                      is_undo ? "is no longer a user of the operator" : "is a user of the operator");
 }
 
-const struct ctl_command ctl_commands_user[] = {
+const struct ctl_command user_commands[] = {
     {.words = {"user", "create"},
      .arguments = "EMAIL ACCOUNT",
      .arguments_least = 2,

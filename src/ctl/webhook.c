@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/ctl_db.h"
 #include "ctl/table.h"
+#include "db/db.h"
 #include "db/deliveries.h"
 #include "db/webhooks.h"
 
@@ -20,7 +20,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    ctl_table_show(ctl, &table);
+    table_show(ctl, &table);
     return CTL_DONE;
 }
 
@@ -61,7 +61,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-const struct ctl_command ctl_commands_webhook[] = {
+const struct ctl_command webhook_commands[] = {
     {.words = {"webhook", "list"},
      .arguments = "[ACCOUNT]",
      .arguments_most = 1,

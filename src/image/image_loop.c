@@ -12,6 +12,7 @@
 
 #include "base/crypto.h"
 #include "base/fault.h"
+#include "codec/thumbnail.h"
 #include "image/mark_picture.h"
 #include "image/protect_picture.h"
 #include "image/seal.h"
@@ -119,12 +120,12 @@ static enum iw_error work_thumbnail(struct image_work *work, const struct codec_
     struct codec_bytes bytes;
     if (!(work->request->flags & IMAGE_WANTS_THUMBNAIL))
         return IW_OK;
-    enum iw_error error = codec_thumbnail(&work->context, picture, thumbnail_side_px, &bytes);
+    enum iw_error error = thumbnail_webp(&work->context, picture, thumbnail_side_px, &bytes);
     if (error == IW_OK)
         error = file_write(&work->context, work->files[IMAGE_THUMBNAIL], &bytes);
     if (error == IW_OK)
         work->answer->thumbnail_bytes = bytes.size;
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
     stage_end(work, IMAGE_STAGE_THUMBNAIL);
     return error;
 }
@@ -135,7 +136,7 @@ static enum iw_error work_output(struct image_work *work, struct codec_bytes *by
     enum iw_error error = file_write(&work->context, work->files[IMAGE_OUTPUT], bytes);
     if (error == IW_OK)
         work->answer->output_bytes = bytes->size;
-    codec_bytes_free(bytes);
+    bytes_free(bytes);
     stage_end(work, IMAGE_STAGE_ENCODE);
     return error;
 }

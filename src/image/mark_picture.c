@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/color.h"
+
 /* The strongest mark within the visibility limit: every picture keeps 40 dB, also after encoding. */
 static const double psnr_strongest_db = 40.4;
 
@@ -153,7 +155,7 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         error = codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
     }
     bool is_expanded = try->is_colored && marking->is_grey;
-    if (error == IW_OK && is_expanded && !codec_color(marking->picture, order->limits)) {
+    if (error == IW_OK && is_expanded && !color_expand(marking->picture, order->limits)) {
         marking->is_over = true;
         return IW_OK;
     }
@@ -178,7 +180,7 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
     if (!is_grown && error == IW_OK && !marking->reads)
         error = whole_read_back(marking);
     if (error != IW_OK || !marking->reads)
-        codec_bytes_free(marking->bytes);
+        bytes_free(marking->bytes);
     return error;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "engine/protect/change.h"
 #include "model/result.h"
 
 enum { weights_bytes_max = 1 << 20, tries_max = 3 };
@@ -18,7 +19,7 @@ enum { weights_bytes_max = 1 << 20, tries_max = 3 };
  */
 static const double slack_share = 1.05, scale_least = 0.1;
 
-/* protect_psnr is 99 for equal pictures; a sum over rows differs from it only by rounding. */
+/* change_psnr is 99 for equal pictures; a sum over rows differs from it only by rounding. */
 static const double unchanged_db = 98.99;
 
 /* ---- the weights */
@@ -47,8 +48,8 @@ static bool weights_digest_fits(const uint8_t *bytes, size_t size)
     return memcmp(digest, bytes + size - sha256_bytes, sha256_bytes) == 0;
 }
 
-enum iw_error protect_open(struct context *context, const char *path, const char *name,
-                           struct protect **protect)
+enum iw_error protect_picture_open(struct context *context, const char *path, const char *name,
+                                   struct protect **protect)
 {
     const char *why = NULL;
     size_t size = 0;
@@ -80,7 +81,7 @@ struct comparison {
     struct context *context;
     struct protect_plan *plan;
     const struct image *image;
-    struct protect_sums sums;
+    struct change_sums sums;
 };
 
 static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
@@ -91,7 +92,7 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
         rows->channels != image->channels || rows->depth_bits != image->depth_bits)
         return context_fail(comparison->context, IW_SERVER_INTERNAL_ERROR,
                             "The encoded picture has another size or format.");
-    protect_compare(comparison->plan, image, first_row_px, rows, &comparison->sums);
+    change_compare(comparison->plan, image, first_row_px, rows, &comparison->sums);
     return IW_OK;
 }
 
@@ -101,12 +102,12 @@ static enum iw_error result_compare(struct context *context, struct protect_plan
 {
     static const struct codec_limits limits = {0};
     struct comparison comparison = {.context = context, .plan = plan, .image = image};
-    enum iw_error error = protect_compare_begin(plan, image, &comparison.sums);
+    enum iw_error error = change_compare_begin(plan, image, &comparison.sums);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
     error = codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
     if (error == IW_OK)
-        protect_compare_end(plan, &comparison.sums, scale, report);
+        change_compare_end(plan, &comparison.sums, scale, report);
     return error;
 }
 
@@ -115,14 +116,14 @@ static enum iw_error encode_at(struct context *context, struct protect_plan *pla
                                struct codec_picture *picture, enum protect_strength strength, double scale,
                                struct codec_bytes *bytes, struct protect_report *report)
 {
-    protect_render(plan, &picture->image, strength, scale, report);
+    change_add(plan, &picture->image, strength, scale, report);
     enum iw_error error = codec_encode(context, picture, bytes);
-    protect_undo(plan, &picture->image);
+    change_undo(plan, &picture->image);
     if (error != IW_OK || !picture->header.is_lossy)
         return error;
     error = result_compare(context, plan, &picture->image, bytes, scale, report);
     if (error != IW_OK)
-        codec_bytes_free(bytes);
+        bytes_free(bytes);
     return error;
 }
 
@@ -137,7 +138,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
         if (report->shown <= slack_share * report->visibility)
             break;
         scale = fmax(scale * report->visibility / report->shown, scale_least);
-        codec_bytes_free(bytes);
+        bytes_free(bytes);
         error = encode_at(context, plan, picture, strength, scale, bytes, report);
     }
     return error;

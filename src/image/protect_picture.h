@@ -14,8 +14,8 @@
  * sealed. name stands for the path in messages; NULL: the path itself. On success the caller owns
  * *protect and frees it with protect_free. IO_FAILED, WEIGHTS_INVALID, NO_MEMORY.
  */
-enum iw_error protect_open(struct context *context, const char *path, const char *name,
-                           struct protect **protect) IW_MUST_USE;
+enum iw_error protect_picture_open(struct context *context, const char *path, const char *name,
+                                   struct protect **protect) IW_MUST_USE;
 
 /*
  * Protect the picture at the strength and encode it with the metadata opt-out. The report

@@ -190,7 +190,7 @@ def resource(number, data):
     return b"8BIM" + struct.pack(">H", number) + b"\0\0" + struct.pack(">I", len(data)) + data + b"\0" * (len(data) & 1)
 
 
-def raw_profile(name, data):
+def png_text_profile(name, data):
     """ImageMagick's form in a PNG."""
     digits = data.hex()
     lines = "\n".join(digits[at:at + 72] for at in range(0, len(digits), 72))

@@ -166,8 +166,8 @@ def test_a_png_has_xmp_in_many_places(through, exiftool, where):
     chunk = {"tEXt": lambda: made.chunk_png(b"tEXt", key + packet),
              "zTXt": lambda: made.chunk_png(b"zTXt", key + b"\0" + zlib.compress(packet)),
              "iTXt compressed": lambda: made.chunk_png(b"iTXt", key + b"\1\0\0\0" + zlib.compress(packet)),
-             "raw": lambda: made.raw_profile("xmp", packet),
-             "raw APP1": lambda: made.raw_profile("APP1", b"http://ns.adobe.com/xap/1.0/\0" + packet),
+             "raw": lambda: made.png_text_profile("xmp", packet),
+             "raw APP1": lambda: made.png_text_profile("APP1", b"http://ns.adobe.com/xap/1.0/\0" + packet),
              "twice": lambda: made.xmp_part("png", packet) * 2}[where]()
     source, target, notes = through("protect", "png", made.png_with(chunk, size=made.SMALL))
     found = compared(exiftool, source, target, order="protect")
@@ -427,7 +427,7 @@ def test_a_thumbnail_that_cannot_be_made_again_is_removed(through, exiftool, ord
         'GImage:Mime="image/jpeg"')), r"XMP-GImage:\w+"),
     ("a segment", "jpeg", lambda: made.segment(0xE4, made.small_jpeg()[:300]) + made.segment(0xE4, made.small_jpeg()[300:]),
      r"APP4:\w+|File:\w+|Jpeg\w*:\w+"),
-    ("raw EXIF of a PNG", "png", lambda: made.raw_profile("exif", b"Exif\0\0" + made.tiff_thumbnail(
+    ("raw EXIF of a PNG", "png", lambda: made.png_text_profile("exif", b"Exif\0\0" + made.tiff_thumbnail(
         thumbnail=made.small_jpeg())), r"IFD1:\w+|PNG:\w+"),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "")
 def test_other_previews_are_removed(through, exiftool, order, kind, form, parts, gone):

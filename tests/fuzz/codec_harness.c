@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/thumbnail.h"
 #include "model/sniff.h"
 #include "service/files/header.h"
 
@@ -32,14 +33,14 @@ static void again(struct context *context, struct codec_picture *picture)
         second.image.depth_bits != picture->image.depth_bits)
         abort();
     codec_picture_free(&second);
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
 }
 
 static void thumbnail(struct context *context, struct codec_picture *picture)
 {
     struct codec_bytes bytes = {0};
-    if (codec_thumbnail(context, picture, 16, &bytes) == IW_OK)
-        codec_bytes_free(&bytes);
+    if (thumbnail_webp(context, picture, 16, &bytes) == IW_OK)
+        bytes_free(&bytes);
     context_clear(context);
 }
 

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/codec_keep.h"
+#include "codec/codec.h"
 #include "codec/metadata/exif.h"
+#include "codec/metadata/photoshop.h"
 #include "targets.h"
 
 enum { tag_packet = 0x02BC };
@@ -50,7 +51,7 @@ int fuzz_exif(const unsigned char *data, size_t size)
         memcpy(bytes, data, size);
     if (photoshop_clean(bytes, size, &is_changed) > size)
         abort();
-    jpeg_streams_blank(bytes, size);
+    exif_jpegs_blank(bytes, size);
     free(bytes);
     return 0;
 }

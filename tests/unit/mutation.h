@@ -7,7 +7,7 @@
 
 #include "codec/codec.h"
 
-/* A copy with one to six damages in an exact allocation; freed by codec_bytes_free. */
+/* A copy with one to six damages in an exact allocation; freed by bytes_free. */
 struct codec_bytes mutation_make(const struct codec_bytes *file, enum format format, unsigned seed);
 
 #endif

@@ -63,7 +63,7 @@ unsigned char *made_icc(size_t *size);
 /* A CMYK profile of a press with much dot gain; the caller frees it. */
 unsigned char *made_ink_icc(size_t *size);
 
-/* Make the file; free it with codec_bytes_free. Exits the test program if a library fails. */
+/* Make the file; free it with bytes_free. Exits the test program if a library fails. */
 struct codec_bytes make_picture(const struct made_spec *spec);
 
 /* The sample, 0..255, from which all pictures are computed. */

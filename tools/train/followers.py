@@ -1,6 +1,6 @@
 """The followers: small encoders whose gradients point as the surrogates' do, and the seeded noise that they begin with.
 
-src/engine/protect/protect_net.c and protect_canvas.c compute the same; change both together.
+src/engine/protect/net.c and canvas.c compute the same; change both together.
 """
 
 import numpy

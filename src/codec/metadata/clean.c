@@ -3,10 +3,15 @@
  * that refer to dropped data, signatures of changed bytes. One table lists the pieces that are
  * checked; all others stay.
  */
+#include "codec/metadata/clean.h"
+
 #include <string.h>
 
-#include "codec/codec_keep.h"
 #include "codec/metadata/exif.h"
+#include "codec/metadata/packets.h"
+#include "codec/metadata/photoshop.h"
+#include "codec/metadata/png_text.h"
+#include "codec/preview.h"
 
 /* ---- one piece ---- */
 
@@ -26,13 +31,13 @@ static void exif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     struct exif exif;
     if (exif_open(&exif, chunk->data, chunk->size))
         preview_clean(keep, &exif, true);
-    else if (jpeg_streams_blank(chunk->data, chunk->size))
+    else if (exif_jpegs_blank(chunk->data, chunk->size))
         keep->left_out |= KEEP_LEFT_PREVIEW;
 }
 
 static void streams_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
-    if (jpeg_streams_blank(chunk->data, chunk->size))
+    if (exif_jpegs_blank(chunk->data, chunk->size))
         keep->left_out |= KEEP_LEFT_PREVIEW;
 }
 
@@ -41,8 +46,8 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
     enum { profile_bytes_max = 1024 * 1024 };
     size_t size = 0;
-    struct arena *arena = arena_new((size_t)4 * codec_metadata_max_bytes);
-    unsigned char *data = raw_profile(arena, chunk, &size);
+    struct arena *arena = arena_new((size_t)4 * keep_bytes_max);
+    unsigned char *data = png_text_profile(arena, chunk, &size);
     bool is_changed = false;
     struct exif exif;
     unsigned before = keep->left_out;
@@ -56,7 +61,7 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
         keep->left_out |= is_changed ? KEEP_LEFT_PREVIEW : 0;
     }
     if (is_changed && size <= profile_bytes_max)
-        raw_profile_put(keep, chunk, data, size);
+        png_text_profile_put(keep, chunk, data, size);
     else if (is_changed)
         chunk->tag = 0;
     arena_free(arena);
@@ -222,7 +227,7 @@ static void trailer_look(struct codec_keep *keep, const unsigned char *data, siz
 void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
 {
     struct codec_keep *keep = picture->keep;
-    size_t end = picture->header.format == FORMAT_JPEG ? jpeg_stream_bytes(data, size) : keep->end;
+    size_t end = picture->header.format == FORMAT_JPEG ? exif_jpeg_bytes(data, size) : keep->end;
     /* A JPEG without its end marker has no data behind it. */
     if (picture->header.format == FORMAT_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
         end = size;

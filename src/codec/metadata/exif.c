@@ -202,7 +202,7 @@ bool exif_thumbnail_find(const struct exif *exif, struct exif_thumbnail *thumbna
         !entry_number(exif, length, 0, &room) || number(exif, length + 4, 4) != 1)
         return false;
     if (at > exif->size || room > exif->size - at || room < 4 || !is_apart(exif, at, room) ||
-        jpeg_stream_bytes(exif->bytes + at, room) == 0)
+        exif_jpeg_bytes(exif->bytes + at, room) == 0)
         return false;
     *thumbnail = (struct exif_thumbnail){at, room};
     return true;
@@ -249,8 +249,8 @@ bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep)
         number_put(exif, link_at(exif, &exif->tables[1]), 0);
     size_t from = keep == NULL ? exif->size : keep->at;
     size_t to = keep == NULL ? exif->size : keep->at + keep->room;
-    is_any |= jpeg_streams_blank(exif->bytes, from);
-    is_any |= jpeg_streams_blank(exif->bytes + to, exif->size - to);
+    is_any |= exif_jpegs_blank(exif->bytes, from);
+    is_any |= exif_jpegs_blank(exif->bytes + to, exif->size - to);
     return is_any;
 }
 
@@ -290,7 +290,7 @@ void exif_field_remove(struct exif *exif, unsigned tag)
 
 /* ---- JPEG streams ---- */
 
-size_t jpeg_stream_bytes(const unsigned char *data, size_t size)
+size_t exif_jpeg_bytes(const unsigned char *data, size_t size)
 {
     enum { marker_soi = 0xD8, marker_eoi = 0xD9, marker_sos = 0xDA, marker_first = 0xC0, least_segments = 2 };
     unsigned segments = 0;
@@ -320,7 +320,7 @@ size_t jpeg_stream_bytes(const unsigned char *data, size_t size)
     return size - at >= 2 && data[at] == 0xFF && data[at + 1] == marker_eoi ? at + 2 : at;
 }
 
-bool jpeg_streams_blank(unsigned char *data, size_t size)
+bool exif_jpegs_blank(unsigned char *data, size_t size)
 {
     bool is_any = false;
     for (size_t at = 0; size - at >= 4;) {
@@ -328,7 +328,7 @@ bool jpeg_streams_blank(unsigned char *data, size_t size)
         if (found == NULL)
             break;
         at = (size_t)(found - data);
-        size_t length = jpeg_stream_bytes(data + at, size - at);
+        size_t length = exif_jpeg_bytes(data + at, size - at);
         is_any |= length != 0;
         memset(data + at, 0, length);
         at += length == 0 ? 1 : length;

@@ -66,9 +66,9 @@ void exif_field_remove(struct exif *exif, unsigned tag);
  * Length of the JPEG stream at data with its end marker; 0: none. For a truncated stream, the
  * length of its headers.
  */
-size_t jpeg_stream_bytes(const unsigned char *data, size_t size);
+size_t exif_jpeg_bytes(const unsigned char *data, size_t size);
 
 /* Zero every JPEG stream. True: there was one. */
-bool jpeg_streams_blank(unsigned char *data, size_t size);
+bool exif_jpegs_blank(unsigned char *data, size_t size);
 
 #endif

@@ -1,10 +1,11 @@
 /* The meaning of the kept pieces: ICC profile and orientation in every format. */
+#include "codec/metadata/meta.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "codec/codec_keep.h"
 #include "codec/metadata/exif.h"
+#include "codec/metadata/png_text.h"
 
 enum { icc_max_bytes = 4 * 1024 * 1024 };
 
@@ -22,20 +23,6 @@ static struct keep_chunk *chunk_by_tag(const struct codec_keep *keep, uint32_t t
 bool meta_is_exif(const struct keep_chunk *chunk)
 {
     return chunk->tag == keep_app0 + 1 && keep_starts_with(chunk, exif_prefix, exif_prefix_bytes);
-}
-
-unsigned char *meta_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
-                            size_t *size_out)
-{
-    unsigned char *out = malloc(size_max);
-    unsigned char *kept = NULL;
-    uLongf got = (uLongf)size_max;
-    if (out != NULL && uncompress(out, &got, data, (uLong)size) == Z_OK) {
-        kept = (unsigned char *)arena_text_n(arena, (const char *)out, got);
-        *size_out = got;
-    }
-    free(out);
-    return kept;
 }
 
 /* ---- ICC ---- */
@@ -71,7 +58,8 @@ static const unsigned char *png_icc(struct arena *arena, const struct codec_keep
     const unsigned char *end = chunk == NULL ? NULL : memchr(chunk->data, 0, chunk->size);
     if (end == NULL || end + 2 > chunk->data + chunk->size)
         return NULL;
-    return meta_inflate(arena, end + 2, (size_t)(chunk->data + chunk->size - end - 2), icc_max_bytes, size);
+    return png_text_inflate(arena, end + 2, (size_t)(chunk->data + chunk->size - end - 2), icc_max_bytes,
+                            size);
 }
 
 static const unsigned char *webp_icc(struct arena *arena, const struct codec_keep *keep, size_t *size)

@@ -3,13 +3,16 @@
  * in those of known writers. xmp.c edits the packets, and they are written back. All packets are
  * edited, because contradicting values would be no opt-out.
  */
+#include "codec/metadata/packets.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/crypto.h"
-#include "codec/codec_keep.h"
 #include "codec/metadata/exif.h"
+#include "codec/metadata/meta.h"
+#include "codec/metadata/png_text.h"
 #include "codec/metadata/xmp.h"
 
 enum {
@@ -23,8 +26,6 @@ enum {
 };
 
 #define TAG_ITXT KEEP_TAG('i', 'T', 'X', 't')
-#define TAG_TEXT KEEP_TAG('t', 'E', 'X', 't')
-#define TAG_ZTXT KEEP_TAG('z', 'T', 'X', 't')
 #define TAG_XMP  KEEP_TAG('X', 'M', 'P', ' ')
 
 /* Name before the packet in a segment, with the closing zero. */
@@ -155,112 +156,15 @@ static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
 
 /* ---- PNG ---- */
 
-/* Offset of the text in a chunk, after keyword and flags; 0: invalid. */
-static size_t png_text_offset(const struct keep_chunk *chunk, bool *is_compressed)
-{
-    const unsigned char *zero = memchr(chunk->data, 0, chunk->size);
-    size_t offset = zero == NULL ? chunk->size : (size_t)(zero - chunk->data) + 1;
-    *is_compressed = chunk->tag == TAG_ZTXT;
-    if (chunk->tag == TAG_TEXT)
-        return zero == NULL ? 0 : offset;
-    if (chunk->tag == TAG_ITXT && chunk->size > offset)
-        *is_compressed = chunk->data[offset] != 0;
-    /* zTXt: the method; iTXt: whether it is compressed, and the method. */
-    offset += chunk->tag == TAG_ZTXT ? 1 : 2;
-    for (int i = 0; chunk->tag == TAG_ITXT && i < 2; i++) {
-        zero = offset >= chunk->size ? NULL : memchr(chunk->data + offset, 0, chunk->size - offset);
-        if (zero == NULL)
-            return 0;
-        offset = (size_t)(zero - chunk->data) + 1;
-    }
-    return offset > chunk->size ? 0 : offset;
-}
-
-/* Text of a PNG chunk, at most max bytes. NULL: unavailable. */
-static const unsigned char *png_text(struct arena *arena, const struct keep_chunk *chunk, size_t max,
-                                     size_t *size)
-{
-    bool is_compressed = false;
-    size_t offset = png_text_offset(chunk, &is_compressed);
-    if (offset == 0)
-        return NULL;
-    *size = chunk->size - offset;
-    return is_compressed ? meta_inflate(arena, chunk->data + offset, *size, max, size) : chunk->data + offset;
-}
-
-static bool is_text_chunk(const struct keep_chunk *chunk)
-{
-    return chunk->tag == TAG_ITXT || chunk->tag == TAG_TEXT || chunk->tag == TAG_ZTXT;
-}
-
-/* "\nname\n  length\nhexadecimal digits in lines\n", as ImageMagick writes it. */
-unsigned char *raw_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size)
-{
-    static const char keyword[] = "Raw profile type ";
-    size_t text_size = 0;
-    if (!is_text_chunk(chunk) || !keep_starts_with(chunk, keyword, sizeof keyword - 1))
-        return NULL;
-    const unsigned char *text = png_text(arena, chunk, codec_metadata_max_bytes, &text_size);
-    const unsigned char *end = text == NULL ? NULL : text + text_size;
-    const unsigned char *at = text;
-    for (int lines = 0; at != NULL && lines < 3; lines++) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        if (at != NULL)
-            at++;
-    }
-    if (at == NULL)
-        return NULL;
-    unsigned char *out = arena_alloc(arena, (size_t)(end - at) / 2 + 1);
-    size_t digits = 0;
-    for (; at < end; at++) {
-        static const char hexadecimal[] = "0123456789abcdefABCDEF";
-        const char *digit = *at == 0 ? NULL : strchr(hexadecimal, *at);
-        if (digit == NULL)
-            continue;
-        unsigned value = (unsigned)(digit - hexadecimal);
-        value -= value > 15 ? 6 : 0;
-        out[digits / 2] |= (unsigned char)(value << (digits % 2 == 0 ? 4 : 0));
-        digits++;
-    }
-    *size = digits / 2;
-    return out;
-}
-
-void raw_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
-                     size_t size)
-{
-    enum { line_digits = 72, head_max = 200 };
-    static const char digits[] = "0123456789abcdef";
-    size_t keyword_bytes = strnlen((const char *)chunk->data, 79);
-    const char *name = (const char *)chunk->data + sizeof "Raw profile type " - 1;
-    size_t room = keyword_bytes + head_max + 2 * size + 2 * size / line_digits + 2;
-    char *text = arena_alloc(keep->arena, room);
-    memcpy(text, chunk->data, keyword_bytes);
-    const char *head = arena_printf(keep->arena, "\n%.*s\n%8zu\n",
-                                    (int)(keyword_bytes - (sizeof "Raw profile type " - 1)), name, size);
-    char *at = text + keyword_bytes + 1;
-    at = (char *)memcpy(at, head, strlen(head)) + strlen(head);
-    for (size_t i = 0; i < size; i++) {
-        *at++ = digits[data[i] >> 4];
-        *at++ = digits[data[i] & 15];
-        if ((i + 1) % (line_digits / 2) == 0)
-            *at++ = '\n';
-    }
-    *at++ = '\n';
-    chunk->tag = TAG_TEXT;
-    chunk->data = (unsigned char *)text;
-    chunk->size = (size_t)(at - text);
-}
-
 static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
 {
     static const char raw_xmp[] = "Raw profile type xmp";
     static const char raw_segment[] = "Raw profile type APP1";
     if (chunk->tag == KEEP_TAG('e', 'X', 'I', 'f'))
         field_found(packets, chunk);
-    bool is_main = is_text_chunk(chunk) && keep_starts_with(chunk, png_keyword, sizeof png_keyword);
-    bool is_raw = is_text_chunk(chunk) && (keep_starts_with(chunk, raw_xmp, sizeof raw_xmp) ||
-                                           keep_starts_with(chunk, raw_segment, sizeof raw_segment));
+    bool is_main = png_text_is(chunk) && keep_starts_with(chunk, png_keyword, sizeof png_keyword);
+    bool is_raw = png_text_is(chunk) && (keep_starts_with(chunk, raw_xmp, sizeof raw_xmp) ||
+                                         keep_starts_with(chunk, raw_segment, sizeof raw_segment));
     if (!is_main && !is_raw)
         return;
     size_t size = 0;
@@ -268,8 +172,8 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
     /* Limit the unpacking, because a small chunk may unpack to a large text. */
     if (packets->unpacked_count++ < unpacked_count_max &&
         arena_used_bytes(packets->arena) < unpacked_bytes_max)
-        text = (const char *)(is_raw ? raw_profile(packets->arena, chunk, &size)
-                                     : png_text(packets->arena, chunk, codec_metadata_max_bytes, &size));
+        text = (const char *)(is_raw ? png_text_profile(packets->arena, chunk, &size)
+                                     : png_text_read(packets->arena, chunk, keep_bytes_max, &size));
     /* A raw profile may begin with JPEG's name. */
     size_t name = sizeof segment_name;
     if (is_raw && text != NULL && size >= name && memcmp(text, segment_name, name) == 0) {
@@ -301,14 +205,14 @@ static const struct packet_place {
 } places[] = {
     [FORMAT_JPEG] = {jpeg_packet_found, keep_app0 + 1, segment_name, sizeof segment_name,
                      keep_segment_bytes - sizeof segment_name},
-    [FORMAT_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, codec_metadata_max_bytes},
-    [FORMAT_WEBP] = {webp_packet_found, TAG_XMP, "", 0, codec_metadata_max_bytes},
+    [FORMAT_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, keep_bytes_max},
+    [FORMAT_WEBP] = {webp_packet_found, TAG_XMP, "", 0, keep_bytes_max},
 };
 
 static void packets_find(struct packets *packets, struct codec_picture *picture)
 {
     memset(packets, 0, sizeof *packets);
-    packets->arena = arena_new((size_t)8 * codec_metadata_max_bytes);
+    packets->arena = arena_new((size_t)8 * keep_bytes_max);
     packets->picture = picture;
     packets->last = &packets->first;
     for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next)
@@ -565,7 +469,7 @@ static enum iw_error packets_edit(struct context *context, struct codec_picture 
     struct packets packets;
     packets_find(&packets, picture);
     enum iw_error error = IW_OK;
-    struct arena *scratch = arena_new((size_t)8 * codec_metadata_max_bytes);
+    struct arena *scratch = arena_new((size_t)8 * keep_bytes_max);
     const struct xmp_mining *mining = packets_look(&packets, scratch);
     if (!is_opt_out)
         mining = NULL;

@@ -2,9 +2,10 @@
  * Removes thumbnails from Photoshop's image resource blocks (Adobe Photoshop File Formats,
  * "Image Resource Blocks"). All else stays.
  */
+#include "codec/metadata/photoshop.h"
+
 #include <string.h>
 
-#include "codec/codec_keep.h"
 #include "codec/metadata/exif.h"
 
 enum {
@@ -56,7 +57,7 @@ size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed)
     memmove(data + used, data + at, size - at);
     used += size - at;
     /* Blocks with other signatures and a broken rest are only searched for previews. */
-    *is_changed |= jpeg_streams_blank(data, used);
+    *is_changed |= exif_jpegs_blank(data, used);
     return used;
 }
 

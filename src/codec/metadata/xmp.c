@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "codec/codec_keep.h"
+#include "codec/metadata/keep.h"
 
 #define RDF_NAMESPACE  "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #define PLUS_NAMESPACE "http://ns.useplus.org/ldf/xmp/1.0/"
@@ -77,12 +77,7 @@ static const struct property_rule *rule_of(const char *name)
  * end: five million nested elements took 730 MiB. Real packets have a depth below 20, and up to
  * 200,000 elements (document ancestors of Photoshop).
  */
-enum {
-    depth_max = 200,
-    elements_max = 500000,
-    edits_max = 10000,
-    parser_bytes_max = 4 * codec_metadata_max_bytes
-};
+enum { depth_max = 200, elements_max = 500000, edits_max = 10000, parser_bytes_max = 4 * keep_bytes_max };
 
 /* Replace the bytes begin..end by text. */
 struct xmp_insertion {

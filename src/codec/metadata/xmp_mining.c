@@ -2,10 +2,10 @@
  * The values of plus:DataMining and their order of strength. Source: PLUS License Data Format,
  * vocabulary DMI, as listed by the IPTC Photo Metadata Standard 2023.1.
  */
+#include "codec/metadata/xmp_mining.h"
+
 #include <string.h>
 #include <strings.h>
-
-#include "codec/metadata/xmp.h"
 
 #define VOCABULARY "http://ns.useplus.org/ldf/vocab/"
 

@@ -1,9 +1,12 @@
-#include "engine/protect/protect_plan.h"
+#include "engine/protect/protect.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/clones.h"
+#include "engine/protect/change.h"
+#include "engine/protect/plan.h"
 
 _Static_assert((int)net_reach_px == (int)canvas_reach_px, "there is noise wherever the network asks for it");
 _Static_assert((int)net_noise_channels == (int)canvas_noise_values, "the noise is the network's");
@@ -26,6 +29,11 @@ bool protect_strength_by_name(const char *name, enum protect_strength *strength)
         }
     }
     return false;
+}
+
+unsigned protect_percent(const struct protect_report *report)
+{
+    return (unsigned)lround(100 * report->reached);
 }
 
 enum iw_error protect_new(struct protect **protect, const void *weights, size_t size, const char **why)
@@ -75,7 +83,7 @@ static void row_store(const struct protect_plan *plan, uint32_t y, const float *
 {
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end))
-        *piece.octave = units_store(values + piece.first, piece.count, piece.units);
+        *piece.octave = change_units_store(values + piece.first, piece.count, piece.units);
 }
 
 /*
@@ -117,7 +125,7 @@ static void job_read(void *data, unsigned y_px, float *values)
     const struct protect_plan *plan = job->plan;
     for (struct plan_piece piece = plan_piece(plan, y_px, 0); piece.count > 0;
          piece = plan_piece(plan, y_px, piece.end))
-        units_load(piece.units, *piece.octave, piece.count, values + piece.first);
+        change_units_load(piece.units, *piece.octave, piece.count, values + piece.first);
     if (plan->colors > 1)
         pixels_rgb(values, plan->row_units / plan->colors);
     for (size_t i = plan->colors == 1 ? plan->row_units : 0; i-- > 0;)
@@ -200,7 +208,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 void protect_plan_free(struct protect_plan *plan)
 {
     if (plan != NULL)
-        comparison_fini(plan);
+        change_compare_fini(plan);
     free(plan);
 }
 
@@ -211,7 +219,7 @@ enum iw_error protect_apply(const struct protect *protect, struct image *image,
     enum iw_error error = protect_plan_new(&plan, protect, image, seed);
     if (error != IW_OK)
         return error;
-    protect_render(plan, image, strength, 1, report);
+    change_add(plan, image, strength, 1, report);
     protect_plan_free(plan);
     return IW_OK;
 }

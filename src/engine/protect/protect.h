@@ -58,42 +58,6 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
                                const struct image *image, uint64_t seed) IW_MUST_USE;
 void protect_plan_free(struct protect_plan *plan);
 
-/*
- * Adds the perturbation to the picture that the plan was made from: scale times the strength's.
- * The scale is 1, or less where an encoder makes the change more visible. protect_undo reverts it.
- */
-void protect_render(struct protect_plan *plan, struct image *image, enum protect_strength strength,
-                    double scale, struct protect_report *report);
-
-/* Restores the picture before the last protect_render, bit for bit. */
-void protect_undo(const struct protect_plan *plan, struct image *image);
-
-/* Sums over samples, in levels of 255. */
-struct protect_sums {
-    double samples;
-    double squares; /* of the differences of another picture */
-    double shared;  /* of the differences times the changes of protect_render */
-    double changes; /* squares of these changes */
-};
-
-/*
- * Starts the comparison with another version of the picture, for example the decoded result.
- * image: the original, after protect_undo. NO_MEMORY.
- */
-enum iw_error protect_compare_begin(struct protect_plan *plan, const struct image *image,
-                                    struct protect_sums *sums) IW_MUST_USE;
-
-/* Adds rows of the version, from the top. */
-void protect_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
-                     const struct image *rows, struct protect_sums *sums);
-
-/* Replaces what protect_render reported at a scale by what the compared version has. */
-void protect_compare_end(struct protect_plan *plan, const struct protect_sums *sums, double scale,
-                         struct protect_report *report);
-
-/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
-double protect_psnr(const struct image *left, const struct image *right);
-
 /* Plan and render in one call: changes the picture in place. NO_MEMORY. */
 enum iw_error protect_apply(const struct protect *protect, struct image *image,
                             enum protect_strength strength, uint64_t seed,

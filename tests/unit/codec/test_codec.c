@@ -7,9 +7,11 @@
 #include <webp/decode.h>
 #include <zlib.h>
 
-#include "picture_maker.h"
-#include "model/sniff.h"
 #include "codec/codec.h"
+#include "codec/metadata/keep.h"
+#include "codec/thumbnail.h"
+#include "model/sniff.h"
+#include "picture_maker.h"
 #include "runner.h"
 
 static struct context context;
@@ -131,8 +133,8 @@ static void check_round_trip(const struct made_spec *spec)
         printf("%s: mean square difference %.2f\n", spec->name, lost);
     codec_picture_free(&first);
     codec_picture_free(&second);
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
 }
 
 static void test_round_trip(void)
@@ -168,7 +170,7 @@ static void test_first_pixels(void)
         for (uint32_t c = 0; c < 3; c++)
             CU_ASSERT_EQUAL(row[3 * x + c], made_sample(x, 5, c));
     codec_picture_free(&picture);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 static void test_16_bits_are_kept(void)
@@ -181,7 +183,7 @@ static void test_16_bits_are_kept(void)
     const uint16_t *samples = picture.image.pixels;
     CU_ASSERT_EQUAL(samples[3 * 10 + 1], made_sample(10, 0, 1) << 8 | 50);
     codec_picture_free(&picture);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 static void check_icc(const struct codec_bytes *before, const struct codec_bytes *after,
@@ -225,8 +227,8 @@ static void check_metadata(const struct made_spec *spec)
         CU_ASSERT(holds(&again, "pHYs\0\0\x2e\x23\0\0\x2e\x23\1", 13));
         CU_ASSERT(holds(&again, "gAMA\0\0\xb1\x8f", 8));
     }
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
 }
 
 static void test_metadata_is_kept(void)
@@ -279,8 +281,8 @@ static void test_jpeg_tables_are_kept(void)
         struct jpeg_facts before = jpeg_read_facts(&file);
         struct jpeg_facts after = jpeg_read_facts(&again);
         CU_ASSERT(memcmp(&before, &after, sizeof before) == 0);
-        codec_bytes_free(&file);
-        codec_bytes_free(&again);
+        bytes_free(&file);
+        bytes_free(&again);
     }
 }
 
@@ -296,8 +298,8 @@ static void test_webp_quality_is_near(void)
         CU_ASSERT(ratio > 0.85 && ratio < 1.15);
         if (ratio <= 0.85 || ratio >= 1.15)
             printf("WebP quality %d: %zu bytes became %zu\n", quality, file.size, again.size);
-        codec_bytes_free(&file);
-        codec_bytes_free(&again);
+        bytes_free(&file);
+        bytes_free(&again);
     }
 }
 
@@ -314,9 +316,9 @@ static void check_opt_out(const struct made_spec *spec)
     CU_ASSERT_PTR_NOT_NULL_FATAL(found);
     size_t rest = twice.size - (size_t)(found + 1 - twice.data);
     CU_ASSERT_PTR_NULL(memmem(found + 1, rest, value, strlen(value)));
-    codec_bytes_free(&file);
-    codec_bytes_free(&once);
-    codec_bytes_free(&twice);
+    bytes_free(&file);
+    bytes_free(&once);
+    bytes_free(&twice);
 }
 
 static void test_opt_out(void)
@@ -340,13 +342,13 @@ static void test_thumbnail(void)
         spec.height_px = 300;
         struct codec_bytes file = make_picture(&spec);
         CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file.data, file.size, &no_limits, &picture), IW_OK);
-        CU_ASSERT_EQUAL_FATAL(codec_thumbnail(&context, &picture, 320, &thumbnail), IW_OK);
+        CU_ASSERT_EQUAL_FATAL(thumbnail_webp(&context, &picture, 320, &thumbnail), IW_OK);
         CU_ASSERT(WebPGetInfo(thumbnail.data, thumbnail.size, &width, &height));
         /* The metadata says orientation 6: a quarter turn. */
         CU_ASSERT_EQUAL(width, spec.has_metadata ? 192 : 320);
         CU_ASSERT_EQUAL(height, spec.has_metadata ? 320 : 192);
-        codec_bytes_free(&file);
-        codec_bytes_free(&thumbnail);
+        bytes_free(&file);
+        bytes_free(&thumbnail);
         codec_picture_free(&picture);
     }
 }
@@ -374,7 +376,7 @@ static void test_kinds_refused(void)
         struct codec_bytes file = make_picture(&kinds[i]);
         CU_ASSERT_EQUAL(decode_error(file.data, file.size, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
         CU_ASSERT_STRING_NOT_EQUAL(context.sentence, iw_error_sentence(IW_IMAGE_FORMAT_UNSUPPORTED));
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
     CU_ASSERT_EQUAL(decode_error("GIF89a.........", 15, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
     CU_ASSERT_EQUAL(decode_error("", 0, &no_limits), IW_IMAGE_FORMAT_UNSUPPORTED);
@@ -403,8 +405,8 @@ static void test_webp_with_opaque_alpha(void)
         CU_ASSERT_EQUAL(picture.image.channels, 4);
         CU_ASSERT_EQUAL(((unsigned char *)picture.image.pixels)[3], 255);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
-        codec_bytes_free(&again);
+        bytes_free(&file);
+        bytes_free(&again);
     }
 }
 
@@ -414,7 +416,7 @@ static void test_bombs(void)
     static const struct made_spec scans = {"scans",       FORMAT_JPEG,           97, 71, 1, false,
                                            .quality = 85, .has_many_scans = true};
     static const struct made_spec text = {
-        "text", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8, .text_bytes = codec_metadata_max_bytes};
+        "text", FORMAT_PNG, 97, 71, 3, false, .depth_bits = 8, .text_bytes = keep_bytes_max};
     static const unsigned char huge[] =
         "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x10\6\0\0\0"
         "\0\0\0\0\0\0\0\0IDAT\x35\xaf\x06\x1e\0\0\0\0IEND\xae\x42\x60\x82";
@@ -423,10 +425,10 @@ static void test_bombs(void)
     struct codec_bytes file = make_picture(&scans);
     CU_ASSERT_EQUAL(decode_error(file.data, file.size, &no_limits), IW_IMAGE_TOO_LARGE);
     CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "100 scans"));
-    codec_bytes_free(&file);
+    bytes_free(&file);
     file = make_picture(&text);
     CU_ASSERT_EQUAL(decode_error(file.data, file.size, &no_limits), IW_IMAGE_TOO_LARGE);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     memcpy(png, huge, sizeof png);
     uint32_t sum = (uint32_t)crc32(0, png + 12, 17);
     for (int i = 0; i < 4; i++)
@@ -451,7 +453,7 @@ static void test_opt_out_room(void)
     CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file.data, file.size, &no_limits, &picture), IW_OK);
     CU_ASSERT_EQUAL(codec_opt_out(&context, &picture), IW_IMAGE_TOO_LARGE);
     codec_picture_free(&picture);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     spec = (struct made_spec){
         "PNG", FORMAT_PNG, 97, 71, 3, true, .xmp = xmp, .depth_bits = 8, .is_xmp_compressed = true};
     file = make_picture(&spec);
@@ -459,8 +461,8 @@ static void test_opt_out_room(void)
     struct codec_bytes again = recode(&file, true);
     CU_ASSERT(holds(&again, "DMI-PROHIBITED-AIMLTRAINING", 27));
     CU_ASSERT(holds(&again, xmp, (size_t)size - strlen("</rdf:RDF>")));
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
     free(xmp);
 }
 
@@ -505,7 +507,7 @@ static void test_truncation(void)
         size_t end = pixels_end(&file, cases[i].format);
         for (size_t size = 16; size + 2 < file.size; size += 1 + file.size / 60)
             check_truncated(file.data, size, end);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -536,10 +538,10 @@ static void test_jpeg_without_its_end(void)
         if (wanted == IW_OK) {
             again = recode(&file, false);
             CU_ASSERT(memcmp(again.data + again.size - 2, "\xff\xd9", 2) == 0);
-            codec_bytes_free(&again);
+            bytes_free(&again);
         }
         file.size += 2;
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -571,7 +573,7 @@ static void test_limits(void)
             CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, refusals[k].actual));
             CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, refusals[k].allowed));
         }
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -586,7 +588,7 @@ static void test_column_limit(void)
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct codec_bytes file = make_picture(&specs[i]);
         CU_ASSERT_EQUAL(decode_error(file.data, file.size, &limits), i == 0 ? IW_OK : IW_IMAGE_TOO_LARGE);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -610,7 +612,7 @@ static void test_rows(void)
         CU_ASSERT_EQUAL(
             codec_decode_rows(&context, file.data, file.size, &no_limits, rows_take, &picture.image), IW_OK);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 

@@ -11,10 +11,15 @@
 #include <lcms2.h>
 #include <zlib.h>
 
+#include "codec/cmyk.h"
+#include "codec/codec.h"
+#include "codec/color.h"
+#include "codec/conversion.h"
+#include "codec/metadata/meta.h"
+#include "codec/thumbnail.h"
+#include "model/sniff.h"
 #include "picture_maker.h"
 #include "runner.h"
-#include "codec/codec_keep.h"
-#include "model/sniff.h"
 
 static struct context context;
 static const struct codec_limits no_limits;
@@ -136,8 +141,8 @@ static void check_same(const struct made_spec *spec, const struct codec_bytes *f
     CU_ASSERT_EQUAL(decode(&again, &no_limits, &picture), IW_OK);
     codec_picture_free(&picture);
     codec_picture_free(&wanted);
-    codec_bytes_free(&again);
-    codec_bytes_free(&good);
+    bytes_free(&again);
+    bytes_free(&good);
 }
 
 static void check_refused(const struct codec_bytes *file, enum iw_error wanted, const char *word)
@@ -173,7 +178,7 @@ static void test_jpeg_scan_of_zeros(void)
     CU_ASSERT_EQUAL(file.data[at + 12], 63);
     file.data[at + 12] = 0;
     check_same(&jpeg, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* Forms that libjpeg warns about, without lost pixels. */
@@ -187,7 +192,7 @@ static void test_jpeg_of_odd_form(void)
             "Adobe\0\x64\0\0\0\0\x09",
             16); /* and colour transform */
     check_same(&jpeg, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* AC coefficients before the DC ones. */
@@ -210,7 +215,7 @@ static void test_jpeg_scans_in_odd_order(void)
     memcpy(file.data + scans[0] + second, kept, first);
     free(kept);
     check_same(&spec, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* The standard forbids quantisers of zero; all decoders return zeros for them. */
@@ -220,8 +225,8 @@ static void test_jpeg_quantiser_of_zero(void)
     file.data[find(&file, "\xff\xdb", 2) + 5 + 63] = 0;
     again = recode(&file);
     CU_ASSERT_EQUAL(again.data[find(&again, "\xff\xdb", 2) + 5 + 63], 255);
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
 }
 
 /* Factors too large for an interleaved scan are divided by a common divisor. */
@@ -233,8 +238,8 @@ static void test_jpeg_factors_reduced(void)
     size_t frame = find(&again, "\xff\xc0", 2);
     CU_ASSERT_EQUAL(again.data[frame + 11], 0x11);
     check_same(&spec, &file);
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
 }
 
 /* Scans per component without an end marker: complete when each component had its scan. */
@@ -249,7 +254,7 @@ static void test_jpeg_scans_without_end(void)
         file.size--;
     file.size -= 2;
     check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* Missing or doubtful pixels. */
@@ -263,13 +268,13 @@ static void test_jpeg_lost_pixels(void)
     check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
     CU_ASSERT_PTR_NULL(strstr(context.sentence, "RST"));
     CU_ASSERT_PTR_NOT_NULL(strstr(context.cause, "libjpeg"));
-    codec_bytes_free(&file);
+    bytes_free(&file);
     file = make_picture(&jpeg);
     file.size = file.size * 2 / 3;
     char wanted[64];
     snprintf(wanted, sizeof wanted, "cut off after %zu bytes; upload it again", file.size);
     check_refused(&file, IW_IMAGE_CORRUPT, wanted);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* Padding of one value after the scan, and the few bytes of test_jpeg_of_odd_form, are form. */
@@ -280,18 +285,18 @@ static void test_jpeg_stray_bytes(void)
     memset(stray, 0, sizeof stray);
     replace(&file, file.size - 2, 0, stray, sizeof stray);
     check_same(&jpeg, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     for (size_t i = 0; i < sizeof stray; i++)
         stray[i] = (unsigned char)(i * 7 % 251);
     file = make_picture(&jpeg);
     replace(&file, 2, 0, "\xff\xef\0\4ab", 6);
     replace(&file, 8, 0, stray, sizeof stray); /* a segment of a wrong length, in the header */
     check_same(&jpeg, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     file = make_picture(&jpeg);
     replace(&file, file.size - 2, 0, stray, sizeof stray);
     check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* The picture with noise, so that its compressed bytes are those of a photograph. */
@@ -308,7 +313,7 @@ static struct codec_bytes make_noisy(const struct made_spec *spec)
     }
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &noisy), IW_OK);
     codec_picture_free(&picture);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     return noisy;
 }
 
@@ -360,7 +365,7 @@ static void test_text_mode(void)
             /* WebP: the first bytes name the format. */
             convert(&file, specs[i].format == FORMAT_WEBP ? 16 : 0, &rules[r]);
             check_refused(&file, IW_IMAGE_CORRUPT, "transfer in text mode. Transfer it in binary mode");
-            codec_bytes_free(&file);
+            bytes_free(&file);
         }
     for (int is_utf8 = 0; is_utf8 <= 1; is_utf8++)
         for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
@@ -370,7 +375,7 @@ static void test_text_mode(void)
                           sniff_format(file.data, file.size) == FORMAT_NONE ? IW_IMAGE_FORMAT_UNSUPPORTED
                                                                             : IW_IMAGE_CORRUPT,
                           is_utf8 || specs[i].format == FORMAT_WEBP ? "as text" : "text mode");
-            codec_bytes_free(&file);
+            bytes_free(&file);
         }
 }
 
@@ -397,10 +402,10 @@ static void test_flat_pictures(void)
             CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &flat), IW_OK);
             CU_ASSERT_EQUAL(decode(&flat, &no_limits, &again), IW_OK);
             codec_picture_free(&again);
-            codec_bytes_free(&flat);
+            bytes_free(&flat);
         }
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -415,7 +420,7 @@ static void test_jpeg_kinds(void)
     check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "lossless");
     file.data[frame + 1] = 0xf7;
     check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "JPEG-LS");
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* ---- CMYK ---- */
@@ -437,7 +442,7 @@ static void test_cmyk_ways(void)
             CU_ASSERT(abs((int)rgb[c] - (int)wanted) < 12);
         }
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -509,8 +514,8 @@ static void test_cmyk_stays(void)
     CU_ASSERT_EQUAL(again.data[frame + 11], 0x22);
     CU_ASSERT_EQUAL(again.data[adobe + 11], 2);
     CU_ASSERT(holds(&again, "ICC_PROFILE"));
-    codec_bytes_free(&file);
-    codec_bytes_free(&again);
+    bytes_free(&file);
+    bytes_free(&again);
 }
 
 /* ---- PNG ---- */
@@ -525,8 +530,8 @@ static void test_png_damaged_text(void)
     CU_ASSERT(!holds(&again, "a comment"));
     CU_ASSERT(holds(&again, "behind the pixels"));
     CU_ASSERT(holds(&again, made_xmp));
-    codec_bytes_free(&again);
-    codec_bytes_free(&file);
+    bytes_free(&again);
+    bytes_free(&file);
 }
 
 /* As in libpng, a tRNS chunk that does not fit the picture is ignored. */
@@ -544,7 +549,7 @@ static void test_png_transparency_that_does_not_fit(void)
         struct codec_bytes file = make_picture(places[i].spec);
         png_insert(&file, png_at(&file, places[i].before), "tRNS", alphas, places[i].size);
         check_same(places[i].spec, &file);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
     /* So is a damaged one. */
     struct codec_bytes file = make_picture(&colored);
@@ -552,7 +557,7 @@ static void test_png_transparency_that_does_not_fit(void)
     png_insert(&file, at, "tRNS", alphas, 4);
     file.data[at + 8] ^= 1;
     check_same(&colored, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* A file that ends after its pixels is complete. */
@@ -570,7 +575,7 @@ static void test_png_without_end(void)
     file.size = end;
     replace(&file, end, 0, "\0\0\0\4\1\2\3\4garbage behind the pixels", 34);
     check_same(&png, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* One right checksum of two is sufficient. */
@@ -584,7 +589,7 @@ static void test_png_checksums(void)
     check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
     png_seal(&file, at);
     check_same(&png, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* Pixel chunks with a text between them, and a smaller window than used. */
@@ -602,7 +607,7 @@ static void test_png_odd_stream(void)
     png_insert(&file, at, "IDAT", stream, half);
     free(stream);
     check_same(&png, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 static void test_png_kinds(void)
@@ -616,11 +621,11 @@ static void test_png_kinds(void)
     check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "NeWs");
     file.data[at + 8] ^= 1; /* damage in the stream is an error */
     check_same(&png, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     file = make_picture(&colored);
     file.data[png_at(&file, "PLTE") + 9] ^= 1;
     check_refused(&file, IW_IMAGE_CORRUPT, "damaged");
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /*
@@ -650,7 +655,7 @@ static void test_png_animation(void)
             check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, cases[i].word);
         CU_ASSERT_EQUAL(decode(&file, &read_only, &picture), IW_OK);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -673,8 +678,8 @@ static void test_png_palette(void)
         CU_ASSERT(again.data[24] <= file.data[24]);
         CU_ASSERT_PTR_NULL(context.notes);
         check_same(&specs[i], &again);
-        codec_bytes_free(&file);
-        codec_bytes_free(&again);
+        bytes_free(&file);
+        bytes_free(&again);
     }
 }
 
@@ -699,8 +704,8 @@ static void test_png_palette_of_greys(void)
         CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
         CU_ASSERT_EQUAL(again.data[25], 3);
         codec_picture_free(&picture);
-        codec_bytes_free(&again);
-        codec_bytes_free(&file);
+        bytes_free(&again);
+        bytes_free(&file);
     }
 }
 
@@ -722,8 +727,8 @@ static void test_png_growth(void)
     picture.keep->color_count = 0;
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &large), IW_OK);
     CU_ASSERT(small.size < large.size * 9 / 10);
-    codec_bytes_free(&small);
-    codec_bytes_free(&large);
+    bytes_free(&small);
+    bytes_free(&large);
     for (size_t i = 0; i < picture.image.height_px * picture.image.stride_bytes; i++)
         samples[i] = (unsigned char)(i % 400 / 2 + i / 4000);
     picture.keep->color_count = 2;
@@ -732,9 +737,9 @@ static void test_png_growth(void)
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &large), IW_OK);
     CU_ASSERT(small.size <= large.size);
     codec_picture_free(&picture);
-    codec_bytes_free(&small);
-    codec_bytes_free(&large);
-    codec_bytes_free(&file);
+    bytes_free(&small);
+    bytes_free(&large);
+    bytes_free(&file);
 }
 
 static void test_png_palette_expanded(void)
@@ -751,8 +756,8 @@ static void test_png_palette_expanded(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "more than 256"));
     CU_ASSERT_EQUAL(again.data[25], 2);
     codec_picture_free(&picture);
-    codec_bytes_free(&again);
-    codec_bytes_free(&file);
+    bytes_free(&again);
+    bytes_free(&file);
 }
 
 static void test_png_grey_expanded(void)
@@ -768,8 +773,8 @@ static void test_png_grey_expanded(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "4 levels of grey"));
     CU_ASSERT_EQUAL(again.data[24], 8);
     codec_picture_free(&picture);
-    codec_bytes_free(&again);
-    codec_bytes_free(&file);
+    bytes_free(&again);
+    bytes_free(&file);
 }
 
 /* ---- WebP ---- */
@@ -796,7 +801,7 @@ static void test_webp_container(void)
         file.data[20] = 0x02; /* flags: an animation, no profile, no EXIF, no alpha plane */
         if (i == 0 || i == 1)
             check_same(specs[i], &file);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -810,10 +815,10 @@ static void test_webp_pieces(void)
     again = recode(&file);
     CU_ASSERT(!holds(&again, made_private));
     CU_ASSERT(holds(&again, made_xmp));
-    codec_bytes_free(&again);
+    bytes_free(&again);
     put_size(&file, find(&file, "ICCP", 4) + 4, 0x00ffffff); /* before the picture */
     check_same(&webp, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     file = make_picture(&webp);
     replace(&file, exif + 8 + made_exif_bytes, made_exif_bytes & 1, "", 0);
     put_size(&file, exif + 4, made_exif_bytes);
@@ -822,12 +827,12 @@ static void test_webp_pieces(void)
     check_same(&webp, &file);
     again = recode(&file);
     CU_ASSERT(holds(&again, made_xmp));
-    codec_bytes_free(&again);
+    bytes_free(&again);
     file.size = exif + 10;
     check_same(&webp, &file);
     file.size = (find(&file, "VP8 ", 4) + exif) / 2;
     check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 static void test_webp_animation(void)
@@ -847,7 +852,7 @@ static void test_webp_animation(void)
     replace(&file, first + size, size, "", 0);
     put_size(&file, 4, file.size - 8);
     check_same(&webp, &file);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* ---- all ---- */
@@ -869,7 +874,7 @@ static void test_orientation_types(void)
         CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
         CU_ASSERT_EQUAL(meta_orientation(&picture), entries[i].orientation);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -952,7 +957,7 @@ static void test_thumbnail_colors(void)
             }
         free(shown);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -966,8 +971,8 @@ static struct codec_picture expanded(const struct codec_bytes *file, struct code
     unsigned char *samples = picture.image.pixels;
     for (size_t at = 0; at < picture.image.height_px * picture.image.stride_bytes; at += step)
         memset(samples + at, 64, bytes);
-    CU_ASSERT_FALSE(codec_color(&picture, &little));
-    CU_ASSERT_TRUE_FATAL(codec_color(&picture, &no_limits));
+    CU_ASSERT_FALSE(color_expand(&picture, &little));
+    CU_ASSERT_TRUE_FATAL(color_expand(&picture, &no_limits));
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, again), IW_OK);
     codec_picture_free(&picture);
     CU_ASSERT_EQUAL_FATAL(decode(again, &no_limits, &picture), IW_OK);
@@ -1003,8 +1008,8 @@ static void test_grey_becomes_colors(void)
             CU_ASSERT(abs(samples[c * bytes + bytes - 1] - (has_profile ? 137 : 64)) <= 1);
         CU_ASSERT(!holds(&again, "iCCP") && !holds(&again, "bKGD"));
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
-        codec_bytes_free(&again);
+        bytes_free(&file);
+        bytes_free(&again);
     }
 }
 
@@ -1020,7 +1025,7 @@ static void test_encoder_errors_are_ours(void)
         CU_ASSERT_EQUAL(codec_encode(&context, &picture, &again), IW_SERVER_INTERNAL_ERROR);
         CU_ASSERT_PTR_NOT_NULL(context.cause);
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "codec/thumbnail.h"
 #include "mutation.h"
 #include "picture_maker.h"
 
@@ -53,8 +54,8 @@ static enum iw_error decode_partial(struct context *context, const unsigned char
     enum iw_error error = codec_decode(context, data, size, &partial, &picture);
     if (error != IW_OK)
         return is_taken ? IW_SERVER_INTERNAL_ERROR : error;
-    error = codec_thumbnail(context, &picture, 16, &bytes);
-    codec_bytes_free(&bytes);
+    error = thumbnail_webp(context, &picture, 16, &bytes);
+    bytes_free(&bytes);
     codec_picture_free(&picture);
     return error;
 }
@@ -66,8 +67,8 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
     enum iw_error error = codec_decode(context, data, size, &limits, &picture);
     if (error != IW_OK)
         return error;
-    error = codec_thumbnail(context, &picture, 16, &bytes);
-    codec_bytes_free(&bytes);
+    error = thumbnail_webp(context, &picture, 16, &bytes);
+    bytes_free(&bytes);
     if (error == IW_OK)
         error = codec_opt_out(context, &picture);
     if (error == IW_OK)
@@ -76,7 +77,7 @@ static enum iw_error decode_and_encode(struct context *context, const unsigned c
     struct codec_header header;
     if (error == IW_OK)
         error = codec_probe(context, bytes.data, bytes.size, &limits, &header);
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
     if (error != IW_OK)
         printf("decoded, but then %s: %s\n", iw_error_code(error), context->sentence);
     return error == IW_OK ? IW_OK : IW_SERVER_INTERNAL_ERROR;
@@ -98,7 +99,7 @@ static bool run_one(struct context *context, const struct codec_bytes *file, enu
     context_clear(context);
     enum iw_error error = decode_and_encode(context, damaged.data, damaged.size);
     enum iw_error read = decode_partial(context, damaged.data, damaged.size, error == IW_OK);
-    codec_bytes_free(&damaged);
+    bytes_free(&damaged);
     counts[error]++;
     if (!is_fair(error) || !is_fair(read))
         printf("mutation %u: %s, partial %s: %s\n", seed, iw_error_code(error), iw_error_code(read),
@@ -129,7 +130,7 @@ int main(int argc, char **argv)
             printf(" %s %u", iw_error_code((enum iw_error)error), counts[error]);
     printf("\n");
     for (size_t i = 0; i < corpus_count; i++)
-        codec_bytes_free(&files[i]);
+        bytes_free(&files[i]);
     arena_free(context.arena);
     return unfair != 0;
 }

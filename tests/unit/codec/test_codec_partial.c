@@ -138,7 +138,7 @@ static void test_cut_files(void)
             printf("  %s: %u rows of three quarters\n", kinds[kind].spec.name, rows_px);
         CU_ASSERT(rows_px >= kinds[kind].rows_least_px);
         codec_picture_free(&whole);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -153,7 +153,7 @@ static void test_note(void)
              picture.image.height_px * 100 / height_px);
     CU_ASSERT_STRING_EQUAL(context.notes->sentence, sentence);
     codec_picture_free(&picture);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* A JPEG with a damaged block keeps all its rows; a damaged PNG the rows above. */
@@ -173,7 +173,7 @@ static void test_damaged_inside(void)
             CU_ASSERT(has_note());
             codec_picture_free(&picture);
         }
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codec/codec.h"
+#include "codec/heif.h"
 #include "runner.h"
 
 enum { width_px = 64, height_px = 96, file_bytes_max = 1 << 16, all_formats = ~0U };
@@ -219,7 +220,7 @@ int main(void)
         CU_TEST_INFO_NULL,
     };
     context_init(&context, arena_new(0), NULL);
-    codec_heif_open();
+    heif_prepare();
     int code = runner_run("codec reading", tests);
     arena_free(context.arena);
     return code;

@@ -150,7 +150,7 @@ static void run_one(const struct codec_bytes *file, enum format format, unsigned
     for (int i = 0; i < image_file_count; i++)
         if (files[i] >= 0)
             close(files[i]);
-    codec_bytes_free(&damaged);
+    bytes_free(&damaged);
 }
 
 static bool tally_print(const struct tally *tally, unsigned done)
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     }
     client_end();
     for (size_t i = 0; i < corpus_count; i++)
-        codec_bytes_free(&files[i]);
+        bytes_free(&files[i]);
     arena_free(context.arena);
     return tally_print(&tally, done) ? 0 : 1;
 }

@@ -532,9 +532,9 @@ static void test_embed_and_extract(void)
     CU_ASSERT_EQUAL(end(&client), 0);
     for (int i = 0; i < image_file_count; i++)
         close(files[i]);
-    codec_bytes_free(&file);
-    codec_bytes_free(&marked);
-    codec_bytes_free(&thumbnail);
+    bytes_free(&file);
+    bytes_free(&marked);
+    bytes_free(&thumbnail);
 }
 
 /* make check sets the directory of the sources. */
@@ -598,8 +598,8 @@ static void test_anti_ai(void)
     for (int i = 0; i < image_file_count; i++)
         if (files[i] >= 0)
             close(files[i]);
-    codec_bytes_free(&file);
-    codec_bytes_free(&result);
+    bytes_free(&file);
+    bytes_free(&result);
 }
 
 static void test_probe_and_refusals(void)
@@ -629,8 +629,8 @@ static void test_probe_and_refusals(void)
     /* Without its output file the request is invalid; the process reports that and continues. */
     CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_EQUAL(end(&client), 0);
-    codec_bytes_free(&file);
-    codec_bytes_free(&larger);
+    bytes_free(&file);
+    bytes_free(&larger);
     close(files[0]);
     close(cut[0]);
     close(cut[IMAGE_OUTPUT]);
@@ -664,7 +664,7 @@ static void test_extraction_estimate(void)
         CU_ASSERT_EQUAL(end(&client), 0);
     }
     close(files[0]);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 static void test_serves_its_share(void)
@@ -684,7 +684,7 @@ static void test_serves_its_share(void)
     CU_ASSERT_EQUAL(image_client_send(&context, &client, &request, files), IW_PROCESSING_CRASHED);
     CU_ASSERT_EQUAL(end(&client), 0);
     close(files[0]);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 enum { large_metadata_bytes = 15 << 20 };
@@ -732,8 +732,8 @@ static void test_grown_process_ends(void)
     close(plain_files[IMAGE_OUTPUT]);
     close(large_files[IMAGE_INPUT]);
     close(large_files[IMAGE_OUTPUT]);
-    codec_bytes_free(&plain);
-    codec_bytes_free(&large);
+    bytes_free(&plain);
+    bytes_free(&large);
 #endif
 }
 
@@ -775,7 +775,7 @@ static void test_exit_without_memory(void)
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == image_exit_no_memory);
     close(files[IMAGE_INPUT]);
     close(files[IMAGE_OUTPUT]);
-    codec_bytes_free(&file);
+    bytes_free(&file);
     free(xmp);
 #endif
 }
@@ -799,7 +799,7 @@ static void test_hangs_and_deaths(void)
     int status = end(&client);
     CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     close(files[0]);
-    codec_bytes_free(&file);
+    bytes_free(&file);
 }
 
 /* Result of one message of this size from a compromised process. */

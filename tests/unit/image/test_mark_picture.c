@@ -46,7 +46,7 @@ static struct codec_bytes drawing_make(struct context *context, const struct mad
                 drawn(ground, i / picture.image.channels, y, i % picture.image.channels);
     CU_ASSERT_EQUAL_FATAL(codec_encode(context, &picture, &bytes), IW_OK);
     codec_picture_free(&picture);
-    codec_bytes_free(&made);
+    bytes_free(&made);
     return bytes;
 }
 
@@ -69,7 +69,7 @@ static size_t delivered(struct context *context, const struct codec_bytes *file)
     CU_ASSERT(report.correlation > 11);
     codec_picture_free(&seen);
     size_t size = bytes.size;
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
     return size;
 }
 
@@ -109,7 +109,7 @@ static void delivered_pictures_read(void)
                 finer++;
                 CU_ASSERT(specs[i].format != FORMAT_PNG && !specs[i].is_lossless);
             }
-            codec_bytes_free(&file);
+            bytes_free(&file);
             arena_free(context.arena);
         }
     }
@@ -133,8 +133,8 @@ static void a_large_jpeg_reads(void)
     CU_ASSERT(delivered(&context, &file) > 0);
     codec_picture_free(&picture);
     free(texture.pixels);
-    codec_bytes_free(&made);
-    codec_bytes_free(&file);
+    bytes_free(&made);
+    bytes_free(&file);
     arena_free(context.arena);
 }
 
@@ -147,7 +147,7 @@ static void a_bare_page_is_refused_and_says_so(void)
         CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
         CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "image as PNG"));
     }
-    codec_bytes_free(&file);
+    bytes_free(&file);
     arena_free(context.arena);
 }
 
@@ -168,7 +168,7 @@ static void grey_screentones_get_colors(void)
             struct codec_bytes file = drawing_make(&context, &greys[i], (enum ground)ground);
             CU_ASSERT(delivered(&context, &file) > 0);
             CU_ASSERT(is_noted(&context, "GREY_EXPANDED"));
-            codec_bytes_free(&file);
+            bytes_free(&file);
             arena_free(context.arena);
         }
 }
@@ -188,7 +188,7 @@ static struct codec_bytes clear_make(struct context *context, uint32_t side_px)
     CU_ASSERT_EQUAL_FATAL(codec_encode(context, &picture, &bytes), IW_OK);
     codec_picture_free(&picture);
     free(texture.pixels);
-    codec_bytes_free(&made);
+    bytes_free(&made);
     return bytes;
 }
 
@@ -204,7 +204,7 @@ static void transparent_pictures_are_refused_with_a_remedy(void)
         CU_ASSERT(side_px < 150 || size > 0);
         CU_ASSERT(size > 0 ||
                   strstr(context.sentence, "a larger image or one with less transparency") != NULL);
-        codec_bytes_free(&file);
+        bytes_free(&file);
         arena_free(context.arena);
     }
 }

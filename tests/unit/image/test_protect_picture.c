@@ -6,8 +6,9 @@
 
 #include <CUnit/Basic.h>
 
-#include "picture_maker.h"
+#include "engine/protect/change.h"
 #include "image/protect_picture.h"
+#include "picture_maker.h"
 
 static struct arena *arena;
 static struct context context;
@@ -20,7 +21,7 @@ static int suite_begin(void)
     snprintf(path, sizeof path, "%s/data/protect.weights", top != NULL ? top : ".");
     arena = arena_new(1 << 20);
     context_init(&context, arena, "test");
-    return protect_open(&context, path, NULL, &protect) == IW_OK ? 0 : 1;
+    return protect_picture_open(&context, path, NULL, &protect) == IW_OK ? 0 : 1;
 }
 
 static int suite_end(void)
@@ -103,9 +104,9 @@ static struct protect_report protect_and_look(struct codec_picture *picture, enu
     struct protect_report report;
     CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, picture, strength, 3, &bytes, &report), IW_OK);
     decode(&bytes, &result);
-    CU_ASSERT(fabs(protect_psnr(&picture->image, &result.image) - report.psnr_db) < 0.01);
+    CU_ASSERT(fabs(change_psnr(&picture->image, &result.image) - report.psnr_db) < 0.01);
     codec_picture_free(&result);
-    codec_bytes_free(&bytes);
+    bytes_free(&bytes);
     return report;
 }
 
@@ -131,7 +132,7 @@ static void test_strengths(void)
                         0);
         codec_picture_free(&picture);
         codec_picture_free(&before);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -172,7 +173,7 @@ static void test_notes(void)
         if (note != NULL && files[i].word != NULL)
             CU_ASSERT_PTR_NOT_NULL(strstr(note->sentence, files[i].word));
         codec_picture_free(&picture);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 

@@ -6,7 +6,8 @@
 #include <expat.h>
 #include <malloc.h>
 
-#include "codec/codec_keep.h"
+#include "codec/codec.h"
+#include "codec/metadata/keep.h"
 #include "codec/metadata/xmp.h"
 #include "runner.h"
 
@@ -342,7 +343,7 @@ static bool is_readable(const char *packet, size_t size)
 {
     struct xmp_request request = {.mining = xmp_mining_least, .is_added = true};
     struct xmp_result result;
-    struct arena *own = arena_new((size_t)8 * codec_metadata_max_bytes);
+    struct arena *own = arena_new((size_t)8 * keep_bytes_max);
     xmp_edit(own, packet, size, &request, &result);
     bool answer = result.is_readable;
     arena_free(own);

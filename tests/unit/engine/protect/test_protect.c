@@ -11,7 +11,8 @@
 
 #include "runner.h"
 
-#include "engine/protect/protect_plan.h"
+#include "engine/protect/change.h"
+#include "engine/protect/plan.h"
 
 static uint8_t weights[1 << 20];
 static size_t weights_size;
@@ -421,7 +422,7 @@ static void test_strengths(void)
             CU_ASSERT(seen < 1.25 * report.visibility);
             CU_ASSERT(!is_busy || seen > 0.8 * report.visibility);
             CU_ASSERT(!is_busy || protect_percent(&report) >= 50);
-            CU_ASSERT(fabs(protect_psnr(&image, &after) - report.psnr_db) < 0.01);
+            CU_ASSERT(fabs(change_psnr(&image, &after) - report.psnr_db) < 0.01);
             CU_ASSERT(report.psnr_db <= before_db);
             before_db = report.psnr_db;
             if (image_has_alpha(&image))
@@ -460,8 +461,8 @@ static void test_undo(void)
         struct protect_report report;
         CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, i), IW_OK);
         for (double scale = 0.5; scale < 5; scale *= 1.7) {
-            protect_render(plan, &after, PROTECT_HIGH, scale, &report);
-            protect_undo(plan, &after);
+            change_add(plan, &after, PROTECT_HIGH, scale, &report);
+            change_undo(plan, &after);
             CU_ASSERT(image_same(&image, &after));
         }
         protect_plan_free(plan);
@@ -476,20 +477,20 @@ static void test_compare(void)
     struct image image = image_drawn(203, 117, 3, 8, recorded_level), after = image_copy(&image);
     struct protect_plan *plan;
     struct protect_report report, same;
-    struct protect_sums kept, lost;
+    struct change_sums kept, lost;
     CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, 3), IW_OK);
-    protect_render(plan, &after, PROTECT_STANDARD, 1, &report);
-    CU_ASSERT_EQUAL_FATAL(protect_compare_begin(plan, &image, &kept), IW_OK);
-    protect_compare(plan, &image, 0, &after, &kept);
+    change_add(plan, &after, PROTECT_STANDARD, 1, &report);
+    CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &image, &kept), IW_OK);
+    change_compare(plan, &image, 0, &after, &kept);
     same = report;
-    protect_compare_end(plan, &kept, 1, &same);
+    change_compare_end(plan, &kept, 1, &same);
     CU_ASSERT_DOUBLE_EQUAL(same.reached, report.reached, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(same.psnr_db, report.psnr_db, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, visibility_between(&image, &after), 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, report.shown, .1 * report.shown);
-    CU_ASSERT_EQUAL_FATAL(protect_compare_begin(plan, &image, &lost), IW_OK);
-    protect_compare(plan, &image, 0, &image, &lost);
-    protect_compare_end(plan, &lost, 1, &same);
+    CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &image, &lost), IW_OK);
+    change_compare(plan, &image, 0, &image, &lost);
+    change_compare_end(plan, &lost, 1, &same);
     CU_ASSERT(same.reached <= 0 && protect_percent(&same) == 0 && same.psnr_db >= 99 && same.shown < 1e-3);
     protect_plan_free(plan);
     free(image.pixels);

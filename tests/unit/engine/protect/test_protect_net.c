@@ -11,7 +11,7 @@
 
 #include "runner.h"
 
-#include "engine/protect/protect_plan.h"
+#include "engine/protect/plan.h"
 
 static uint8_t weights[1 << 20];
 static size_t weights_size;

@@ -1,10 +1,11 @@
 /* The small floats that store a perturbation. */
-#include "engine/protect/protect_plan.h"
+#include "engine/protect/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/protect/change.h"
 #include "runner.h"
 
 enum { count = 1000 };
@@ -16,7 +17,7 @@ static void test_values_come_back(void)
     int8_t units[count] = {0};
     for (unsigned i = 0; i < count; i++)
         values[i] = (float)ldexp(i % 2 == 0 ? 0.3 : -0.3, -(int)(i / 70)) * (float)(1 + i % 70 / 70.0);
-    units_load(units, units_store(values, count, units), count, read);
+    change_units_load(units, change_units_store(values, count, units), count, read);
     for (unsigned i = 0; i < count; i++)
         CU_ASSERT(fabsf(read[i] - values[i]) <= fabsf(values[i]) / 15.9f);
 }
@@ -31,8 +32,8 @@ static void test_scale(void)
         for (unsigned i = 0; i < count; i++)
             values[i] = (float)ldexp(pow(1.02, -(double)i) * ((int)(i % 3) - 1), octave);
         large[0] = values[2], large[1] = values[0];
-        const uint8_t scale = units_store(values, count, units);
-        CU_ASSERT_EQUAL(units_store(large, 2, alone), scale);
+        const uint8_t scale = change_units_store(values, count, units);
+        CU_ASSERT_EQUAL(change_units_store(large, 2, alone), scale);
         CU_ASSERT(alone[0] == units[2] && alone[1] == units[0]);
         CU_ASSERT(abs(units[0]) > unit_peak - 8 && abs(units[0]) <= unit_peak);
     }
@@ -43,7 +44,7 @@ static void test_nothing(void)
     static const float values[] = {0, -0.0f, 1e-30f, -1e-42f};
     float read[4];
     int8_t units[4] = {1, 1, 1, 1};
-    units_load(units, units_store(values, 4, units), 4, read);
+    change_units_load(units, change_units_store(values, 4, units), 4, read);
     for (unsigned i = 0; i < 4; i++)
         CU_ASSERT(units[i] == 0 && fabsf(read[i]) <= 0);
 }

@@ -103,7 +103,7 @@ static void a_truncated_file_is_refused_by_the_decoder(void)
         CU_ASSERT_TRUE(is_decoded(&file, file.size));
         printf("%s: %zu of %zu lengths told\n", kinds[i].name, told, file.size);
         CU_ASSERT(kinds[i].format == FORMAT_JPEG ? told == 0 : told > file.size / 4);
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -115,7 +115,7 @@ static void pieces_of_any_size_say_the_same(void)
         for (size_t size = 0; size <= file.size; size += 1 + file.size / 60)
             for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++)
                 CU_ASSERT_EQUAL(is_cut(&file, size, pieces[k]), is_cut(&file, size, size + 1));
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 
@@ -144,7 +144,7 @@ static void the_header_in_pieces_is_that_of_the_codec(void)
             CU_ASSERT(load.decode_bytes > wanted.decode_memory_bytes / 10 * 9);
             CU_ASSERT(picture_work_bytes(&load, &engine) > load.pixel_bytes);
         }
-        codec_bytes_free(&file);
+        bytes_free(&file);
     }
 }
 

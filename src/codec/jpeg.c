@@ -1,0 +1,790 @@
+/*
+ * JPEG by libjpeg-turbo. The library reports errors with longjmp, which stays within this file.
+ * Every library call is in a step that jpeg_guarded runs, and all state that a step changes is
+ * in the job.
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/cmyk.h"
+#include "codec/driver.h"
+
+enum {
+    marker_comment = 0xFE,
+    strip_rows = 16,
+    buffer_bytes = 64 * 1024,
+    scans_written_max = 64,
+    quantiser_largest = 255
+};
+
+/*
+ * Above this size of coefficients the Huffman tables are not optimised, because that needs all
+ * coefficients in memory.
+ */
+static const uint64_t coefficients_optimised_bytes = (uint64_t)256 << 20;
+
+/* Above this size the scans are not progressive: engine memory and coefficients would exceed 1 GiB. */
+static const uint64_t coefficients_progressive_bytes = (uint64_t)400 << 20;
+
+struct jpeg_job {
+    struct jpeg_error_mgr manager;
+    jmp_buf exit;
+    struct context *context;
+    enum iw_error error;
+
+    struct jpeg_decompress_struct in;
+    struct jpeg_progress_mgr progress;
+    const unsigned char *data;
+    size_t size;
+    const struct codec_limits *limits;
+    bool is_unoptimised; /* set with the header's memory */
+    struct codec_header *header;
+    struct codec_keep *keep; /* NULL: keep nothing */
+    struct image *image;
+    codec_rows_taker *taker;
+    void *user;
+    bool is_cut;             /* no end-of-image marker before the end of the bytes */
+    bool is_scan_whole;      /* the bytes end with a scan, not in one */
+    unsigned scanned;        /* bit n: component n has a scan */
+    size_t stray_bytes;      /* after entropy-coded data, see is_stray */
+    struct cmyk_grid *grid;  /* CMYK; owned by keep, if not NULL */
+    unsigned char *inks_row; /* CMYK: one row */
+
+    struct jpeg_compress_struct out;
+    struct jpeg_destination_mgr destination;
+    const struct codec_picture *picture;
+    struct codec_bytes *bytes;
+    size_t capacity;
+    jpeg_scan_info scans[scans_written_max];
+    unsigned char buffer[buffer_bytes];
+};
+
+/* ---- errors ---- */
+
+/* libjpeg errors that do not mean a damaged file, with the client's sentence. */
+static const struct {
+    int code;
+    enum iw_error error;
+    const char *sentence;
+} meanings[] = {
+    {JERR_OUT_OF_MEMORY, IW_NO_MEMORY, NULL},
+    {JERR_NO_BACKING_STORE, IW_IMAGE_TOO_LARGE, NULL},
+    {JERR_IMAGE_TOO_BIG, IW_IMAGE_TOO_LARGE, NULL},
+    {JERR_EMPTY_IMAGE, IW_IMAGE_CORRUPT, "The JPEG header says that the image has no rows or no columns."},
+    {JERR_BAD_PRECISION, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image does not have 8 bits a sample. Export it with 8 bits and upload it again."},
+    {JERR_SOF_UNSUPPORTED, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image is lossless or hierarchical. Export it as baseline or progressive JPEG and upload it "
+     "again."},
+    {JERR_UNKNOWN_MARKER, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image uses an extension that is not supported, such as JPEG-LS. Export it as baseline or "
+     "progressive JPEG and upload it again."},
+    {JERR_ARITH_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+    {JERR_CONVERSION_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+    {JERR_BAD_MCU_SIZE, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The JPEG image has more than 10 blocks in an interleaved unit, which the standard forbids. Export it "
+     "with 4:2:0 or 4:4:4 chroma sampling and upload it again."},
+    {JERR_FRACT_SAMPLE_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED,
+     "The sampling factors of the JPEG image are no whole multiples of each other. Export it with 4:2:0 or "
+     "4:4:4 chroma sampling and upload it again."},
+    {JERR_CCIR601_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
+};
+
+/* Map an error by the table. Others mean a damaged file, or a truncated one at the end of the bytes. */
+static void reading_fail(struct jpeg_job *job, int code)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (meanings[i].code == code && (!job->is_cut || meanings[i].error != IW_IMAGE_FORMAT_UNSUPPORTED)) {
+            job->error = context_fail(job->context, meanings[i].error,
+                                      meanings[i].sentence == NULL ? NULL : "%s", meanings[i].sentence);
+            return;
+        }
+    job->error = job->is_cut ? driver_cut(job->context, job->size) : driver_damaged(job->context, "JPEG");
+}
+
+static void jpeg_exit(j_common_ptr common)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    char message[JMSG_LENGTH_MAX];
+    common->err->format_message(common, message);
+    context_cause(job->context, "libjpeg: %s", message);
+    /* An encoder's error is a fault of the service, not of the file. */
+    bool is_memory = common->err->msg_code == JERR_OUT_OF_MEMORY;
+    if (common->is_decompressor)
+        reading_fail(job, common->err->msg_code);
+    else
+        job->error = context_fail(job->context, is_memory ? IW_NO_MEMORY : IW_SERVER_INTERNAL_ERROR, NULL);
+    longjmp(job->exit, 1);
+}
+
+/*
+ * Warnings that mean lost pixels. All others concern the form only:
+ *
+ * JWRN_JPEG_EOF: the bytes end without an end marker; cut_check decides.
+ * JWRN_EXTRANEOUS_DATA: few bytes between the entropy-coded data and the next marker, or padding; see
+ * is_stray.
+ * JWRN_NOT_SEQUENTIAL: spectral selection of 0,0 in a sequential scan, where it has no meaning.
+ * JWRN_ADOBE_XFORM: an unknown colour transform; taken for YCbCr or YCCK, as by all decoders.
+ * JWRN_JFIF_MAJOR: an unknown version of JFIF.
+ * JWRN_BOGUS_ICC: a profile with a missing segment.
+ */
+static const int warnings_of_loss[] = {
+    JWRN_HIT_MARKER,        /* entropy-coded data end early */
+    JWRN_HUFF_BAD_CODE,     /* invalid Huffman code */
+    JWRN_ARITH_BAD_CODE,    /* invalid arithmetic code */
+    JWRN_MUST_RESYNC,       /* restart marker out of order: data are missing */
+    JWRN_BOGUS_PROGRESSION, /* refined bits missing or sent twice; see jpeg_warning */
+};
+
+/*
+ * Bytes between two markers. In a header they belong to a segment of a wrong length. After
+ * entropy-coded data, padding of one value and up to stray_bytes_most others are form: they align
+ * the next marker. With more of them the decoder lost its place in the data before.
+ */
+static bool is_stray(struct jpeg_job *job)
+{
+    enum { stray_bytes_most = 16 };
+    const unsigned char *end = job->in.src->next_input_byte;
+    size_t count = (size_t)job->manager.msg_parm.i[0];
+    if (job->in.input_scan_number == 0 || count > (size_t)(end - job->data) ||
+        memcmp(end - count, end - count + 1, count - 1) == 0)
+        return false;
+    job->stray_bytes += count;
+    return job->stray_bytes > stray_bytes_most;
+}
+
+static bool is_loss(struct jpeg_job *job)
+{
+    if (job->manager.msg_code == JWRN_EXTRANEOUS_DATA)
+        return is_stray(job);
+    /* AC coefficients before the DC ones: an unusual order without loss. */
+    bool is_lossless_order =
+        job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
+    for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
+        if (job->manager.msg_code == warnings_of_loss[i])
+            return !is_lossless_order;
+    return false;
+}
+
+/*
+ * Record the last complete row when the data end in the first scan. Elsewhere a loss only makes
+ * pixels coarse. libjpeg inserts an end marker at the end of the bytes. An arithmetic decoder reads
+ * zeros from there without a warning.
+ */
+static void loss_record(struct jpeg_job *job, int code)
+{
+    const struct jpeg_decompress_struct *in = &job->in;
+    struct keep_loss *loss = &job->keep->loss;
+    bool is_end = in->arith_code ? code == JWRN_JPEG_EOF && !job->is_scan_whole
+                                 : code == JWRN_HIT_MARKER && in->unread_marker == JPEG_EOI;
+    uint32_t rows_px = in->input_iMCU_row * (uint32_t)(in->max_v_samp_factor * DCTSIZE);
+    /* The means of the first component's blocks are the least of a picture. */
+    bool is_first_scan =
+        in->comps_in_scan > 0 && in->cur_comp_info[0]->component_index == 0 && in->Ss == 0 && in->Ah == 0;
+    if (!is_end || !is_first_scan)
+        loss->is_coarse |= code != JWRN_JPEG_EOF;
+    else if (rows_px < loss->rows_px)
+        loss->rows_px = rows_px;
+}
+
+/* Warnings of lost pixels end the decoding, because incomplete pictures are not delivered. */
+static void jpeg_warning(j_common_ptr common, int level)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    if (level >= 0)
+        return;
+    bool is_end = common->err->msg_code == JWRN_JPEG_EOF;
+    job->is_cut |= is_end;
+    if (job->keep != NULL && job->limits != NULL && job->limits->is_partial_allowed) {
+        if (is_end || is_loss(job))
+            loss_record(job, common->err->msg_code);
+    } else if (is_loss(job)) {
+        jpeg_exit(common);
+    }
+}
+
+static void jpeg_scan_bound(j_common_ptr common)
+{
+    struct jpeg_job *job = (struct jpeg_job *)common->err;
+    if (!common->is_decompressor)
+        return;
+    for (int i = 0; i < job->in.comps_in_scan; i++)
+        job->scanned |= 1U << job->in.cur_comp_info[i]->component_index;
+    if (job->in.input_scan_number <= codec_scans_max)
+        return;
+    job->error = context_fail(job->context, IW_IMAGE_TOO_LARGE,
+                              "The JPEG image has more than %d scans, which is the most that is allowed.",
+                              (int)codec_scans_max);
+    longjmp(job->exit, 1);
+}
+
+static bool jpeg_guarded(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
+{
+    if (setjmp(job->exit) != 0)
+        return false;
+    step(job);
+    return job->error == IW_OK;
+}
+
+/* ---- header ---- */
+
+/* Size of all DCT coefficients, which multi-scan files hold at once. */
+static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *in)
+{
+    uint64_t bytes = 0;
+    for (int c = 0; c < in->num_components; c++) {
+        const jpeg_component_info *component = &in->comp_info[c];
+        uint64_t width =
+            (uint64_t)in->image_width * (unsigned)component->h_samp_factor / (unsigned)in->max_h_samp_factor +
+            2 * DCTSIZE;
+        uint64_t height = (uint64_t)in->image_height * (unsigned)component->v_samp_factor /
+                              (unsigned)in->max_v_samp_factor +
+                          2 * DCTSIZE;
+        bytes += width * height * sizeof(JCOEF);
+    }
+    return bytes;
+}
+
+/* Encoder settings by the size of the coefficients. */
+static bool is_progressive_kept(uint64_t coefficients)
+{
+    return coefficients <= coefficients_progressive_bytes;
+}
+
+static bool is_optimised(uint64_t coefficients)
+{
+    return coefficients <= coefficients_optimised_bytes;
+}
+
+/* Limit on blocks of an interleaved MCU (ITU-T T.81, B.2.3). */
+enum { unit_blocks_max = 10 };
+
+static int divisor(int a, int b)
+{
+    return b == 0 ? a : divisor(b, a % b);
+}
+
+/*
+ * Sampling factors as written. A file with one scan per component may have factors of any
+ * product. If they are too large for an interleaved scan, they are divided by a common divisor.
+ */
+struct sampling {
+    int h[keep_components_max];
+    int v[keep_components_max];
+};
+
+/* True for factors that are too large for an interleaved scan; each component then gets a separate scan. */
+static bool is_split(const int *h, const int *v, int count)
+{
+    int blocks = 0;
+    for (int c = 0; c < count; c++)
+        blocks += h[c] * v[c];
+    return blocks > unit_blocks_max && count > 1;
+}
+
+static struct sampling sampling_of(const struct jpeg_decompress_struct *in)
+{
+    struct sampling sampling = {{0}, {0}};
+    int h = 0, v = 0;
+    for (int c = 0; c < in->num_components; c++) {
+        sampling.h[c] = in->comp_info[c].h_samp_factor;
+        sampling.v[c] = in->comp_info[c].v_samp_factor;
+        h = divisor(h, sampling.h[c]);
+        v = divisor(v, sampling.v[c]);
+    }
+    bool is_too_large = is_split(sampling.h, sampling.v, in->num_components);
+    for (int c = 0; is_too_large && c < in->num_components; c++) {
+        sampling.h[c] /= h;
+        sampling.v[c] /= v;
+    }
+    return sampling;
+}
+
+/* Where the coefficients of a sequential picture do not fit, the Huffman tables are not optimised. */
+static void jpeg_memory(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    struct codec_header *header = job->header;
+    unsigned inks = header->is_cmyk ? 4 : 0;
+    uint64_t pixel_bytes = (uint64_t)header->width_px * header->height_px * (header->channels + inks);
+    uint64_t coefficients = coefficient_bytes(in);
+    bool is_whole_in = in->progressive_mode || jpeg_has_multiple_scans(in);
+    struct sampling sampling = sampling_of(in);
+    bool is_whole_out = is_split(sampling.h, sampling.v, in->num_components) ||
+                        (in->progressive_mode && is_progressive_kept(coefficients));
+    header->decode_memory_bytes = pixel_bytes + (is_whole_in ? coefficients : 0);
+    header->encode_memory_bytes = pixel_bytes + coefficients;
+    job->is_unoptimised = !is_optimised(coefficients) || !limits_fit(job->limits, header);
+    if (!is_whole_out && (in->progressive_mode || job->is_unoptimised))
+        header->encode_memory_bytes = pixel_bytes;
+}
+
+static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_decompress_struct *in)
+{
+    if (in->num_components != 1 && in->num_components != 3 && in->num_components != 4)
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
+                            "The JPEG image has %d components; 1 (grey), 3 (colour) or 4 (CMYK) are "
+                            "supported. Export it as RGB and upload it again.",
+                            in->num_components);
+    return IW_OK;
+}
+
+static void jpeg_step_header(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_create_decompress(in);
+    if (job->limits->memory_max_bytes != 0)
+        in->mem->max_memory_to_use = (long)job->limits->memory_max_bytes;
+    in->progress = &job->progress;
+    job->progress.progress_monitor = jpeg_scan_bound;
+    /* The conversion of a CMYK picture's rows needs its profile. */
+    for (int marker = keep_app0; marker <= keep_app0 + 15; marker++)
+        if (job->keep != NULL || (marker == keep_app0 + 2 && job->taker != NULL))
+            jpeg_save_markers(in, marker, 0xFFFF);
+    if (job->keep != NULL)
+        jpeg_save_markers(in, marker_comment, 0xFFFF);
+    jpeg_mem_src(in, job->data, (unsigned long)job->size);
+    jpeg_read_header(in, TRUE);
+    job->error = jpeg_check_kind(job->context, in);
+    if (job->error != IW_OK)
+        return;
+    struct codec_header *header = job->header;
+    header->format = FORMAT_JPEG;
+    header->width_px = in->image_width;
+    header->height_px = in->image_height;
+    header->channels = in->num_components == 1 ? 1 : 3;
+    header->depth_bits = 8;
+    header->is_lossy = true;
+    header->is_cmyk = in->num_components == 4;
+    jpeg_memory(job);
+    job->error = limits_check(job->context, job->limits, header);
+}
+
+/* ---- decoding ---- */
+
+static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struct *in,
+                            bool is_partial_allowed)
+{
+    keep->color_space = (int)in->jpeg_color_space;
+    keep->component_count = in->num_components;
+    keep->is_progressive = in->progressive_mode;
+    keep->is_arithmetic = in->arith_code;
+    keep->restart_interval = in->restart_interval;
+    keep->coefficient_bytes = coefficient_bytes(in);
+    keep->is_inverted = in->saw_Adobe_marker;
+    struct sampling sampling = sampling_of(in);
+    for (int c = 0; c < in->num_components; c++) {
+        const jpeg_component_info *component = &in->comp_info[c];
+        const JQUANT_TBL *table = component->quant_table;
+        keep->h_sampling[c] = sampling.h[c];
+        keep->v_sampling[c] = sampling.v[c];
+        if (table == NULL && is_partial_allowed)
+            continue; /* its scan is missing */
+        if (table == NULL)
+            ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
+        /* Quantisers of zero are invalid and decode to zeros; the largest quantiser reproduces these. */
+        for (int i = 0; i < keep_quant_entries; i++)
+            keep->quant[c][i] = table->quantval[i] == 0 ? quantiser_largest : table->quantval[i];
+    }
+}
+
+/* True when every coefficient of a progressive picture is complete. */
+static bool is_refined(const struct jpeg_decompress_struct *in)
+{
+    for (int c = 0; c < in->num_components && in->coef_bits != NULL; c++)
+        for (int i = 0; i < DCTSIZE2; i++)
+            if (in->coef_bits[c][i] != 0)
+                return false;
+    return in->coef_bits != NULL;
+}
+
+/*
+ * Decide whether a picture without an end marker is complete, after all rows. A Huffman decoder
+ * reports missing bits, so a single-scan picture lacks only its end marker, which some writers
+ * omit. Missing scans, and arithmetic codes that read zeros past the end, must be excluded.
+ */
+static void cut_check(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    bool is_whole = true;
+    if (in->progressive_mode)
+        is_whole = is_refined(in);
+    else if (jpeg_has_multiple_scans(in))
+        is_whole = job->scanned == (1U << in->num_components) - 1;
+    if (!job->is_cut || !(in->arith_code || !is_whole) || job->error != IW_OK)
+        return;
+    if (job->keep == NULL || !job->limits->is_partial_allowed)
+        job->error = driver_cut(job->context, job->size);
+    else if (!(job->scanned & 1))
+        job->keep->loss.rows_px = 0;
+    else
+        job->keep->loss.is_coarse |= !is_whole;
+}
+
+/* Prepare the grid from the profile and the memory of the inks. */
+static void cmyk_start(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    JOCTET *icc = NULL;
+    unsigned size = 0;
+    in->out_color_space = JCS_CMYK;
+    bool has_profile = jpeg_read_icc_profile(in, &icc, &size);
+    job->grid = cmyk_grid_new(has_profile ? icc : NULL, size);
+    free(icc);
+    job->inks_row = malloc((size_t)in->image_width * 4);
+    bool has_room = job->grid != NULL && job->inks_row != NULL;
+    if (job->keep != NULL) {
+        struct keep_jpeg *keep = &job->keep->jpeg;
+        keep->inks = malloc((size_t)in->image_width * in->image_height * 4);
+        has_room = has_room && keep->inks != NULL;
+        keep->grid = job->grid;
+    }
+    if (!has_room)
+        job->error = context_fail(job->context, IW_NO_MEMORY, NULL);
+}
+
+static void jpeg_start(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    in->out_color_space = job->header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    if (job->header->is_cmyk)
+        cmyk_start(job);
+    if (job->error == IW_OK)
+        jpeg_start_decompress(in);
+}
+
+/* Adobe's programs write inverted inks and an APP14 marker. */
+static void inks_invert(unsigned char *inks, uint32_t width_px)
+{
+    for (size_t i = 0; i < (size_t)width_px * 4; i++)
+        inks[i] = (unsigned char)~inks[i];
+}
+
+static void row_read(struct jpeg_job *job, unsigned char *row)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    JSAMPROW at = row;
+    size_t row_px = in->output_scanline;
+    if (job->header->is_cmyk)
+        at = job->keep == NULL ? job->inks_row : job->keep->jpeg.inks + row_px * in->image_width * 4;
+    jpeg_read_scanlines(in, &at, 1);
+    if (!job->header->is_cmyk)
+        return;
+    if (in->saw_Adobe_marker)
+        inks_invert(at, in->image_width);
+    cmyk_to_rgb(job->grid, at, in->image_width, row);
+}
+
+static void jpeg_step_decode(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_start(job);
+    if (job->error != IW_OK)
+        return;
+    keep_components(&job->keep->jpeg, in, job->limits->is_partial_allowed);
+    job->keep->jpeg.is_unoptimised = job->is_unoptimised;
+    while (in->output_scanline < in->output_height)
+        row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
+    cut_check(job);
+    /* jpeg_finish_decompress frees the markers. */
+    const struct jpeg_marker_struct *marker = in->marker_list;
+    for (; marker != NULL && job->error == IW_OK; marker = marker->next)
+        job->error =
+            keep_add(job->context, job->keep, marker->marker, false, marker->data, marker->data_length);
+    if (job->error == IW_OK)
+        jpeg_finish_decompress(in);
+}
+
+static void jpeg_step_rows(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *in = &job->in;
+    jpeg_start(job);
+    struct image strip = *job->image;
+    while (job->error == IW_OK && in->output_scanline < in->output_height) {
+        uint32_t first_row_px = in->output_scanline;
+        for (strip.height_px = 0; strip.height_px < strip_rows && in->output_scanline < in->output_height;
+             strip.height_px++)
+            row_read(job, (unsigned char *)strip.pixels + strip.height_px * strip.stride_bytes);
+        job->error = job->taker(job->user, first_row_px, &strip);
+    }
+    cut_check(job);
+    if (job->error == IW_OK)
+        jpeg_finish_decompress(in);
+}
+
+static struct jpeg_job *jpeg_job_new(struct context *context)
+{
+    struct jpeg_job *job = calloc(1, sizeof *job);
+    if (job == NULL) {
+        context_fail(context, IW_NO_MEMORY, NULL);
+        return NULL;
+    }
+    job->context = context;
+    jpeg_std_error(&job->manager);
+    job->manager.error_exit = jpeg_exit;
+    job->manager.emit_message = jpeg_warning;
+    job->in.err = job->out.err = &job->manager;
+    return job;
+}
+
+/* Read the header, then run the step (NULL: none). Frees the job. */
+static enum iw_error jpeg_read(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
+{
+    if (jpeg_guarded(job, jpeg_step_header) && step != NULL)
+        jpeg_guarded(job, step);
+    enum iw_error error = job->error;
+    jpeg_destroy_decompress(&job->in);
+    if (job->keep == NULL)
+        free(job->grid);
+    free(job->inks_row);
+    free(job);
+    return error;
+}
+
+static enum iw_error codec_jpeg_probe(struct context *context, const unsigned char *data, size_t size,
+                                      const struct codec_limits *limits, struct codec_header *header)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->data = data;
+    job->size = size;
+    job->limits = limits;
+    job->header = header;
+    return jpeg_read(job, NULL);
+}
+
+/* Offset of the next marker with a length from `at` on, or size. */
+static size_t marker_find(const unsigned char *data, size_t size, size_t at)
+{
+    /* Stuffed bytes, fill bytes, and markers without a length: restarts and TEM. */
+    enum { code_tem = 0x01, restart_first = 0xD0, restart_last = 0xD7, code_fill = 0xFF };
+    for (; at + 1 < size; at++) {
+        unsigned code = data[at + 1];
+        bool is_restart = code >= restart_first && code <= restart_last;
+        if (data[at] == 0xFF && code > code_tem && code != code_fill && !is_restart)
+            return at;
+    }
+    return at < size && data[at] == 0xFF ? at : size;
+}
+
+/*
+ * Size of the file without a marker segment that the end of the file cuts. On such a segment
+ * libjpeg would fail, and lose the scans before it.
+ */
+static size_t whole_segments(const unsigned char *data, size_t size)
+{
+    enum { start_bytes = 2, marker_bytes = 2, length_bytes = 2 };
+    size_t at = marker_find(data, size, start_bytes);
+    while (at < size && (at + 1 == size || data[at + 1] != JPEG_EOI)) {
+        if (size - at < marker_bytes + length_bytes)
+            return at;
+        size_t next = at + marker_bytes + ((size_t)data[at + 2] << 8 | data[at + 3]);
+        if (next > size)
+            return at;
+        at = marker_find(data, size, next);
+    }
+    return size;
+}
+
+static enum iw_error codec_jpeg_decode(struct context *context, const unsigned char *data, size_t size,
+                                       const struct codec_limits *limits, struct codec_picture *picture)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->data = data;
+    job->size = limits->is_partial_allowed ? whole_segments(data, size) : size;
+    job->is_scan_whole = job->size < size;
+    job->limits = limits;
+    job->header = &picture->header;
+    job->keep = picture->keep;
+    job->image = &picture->image;
+    return jpeg_read(job, jpeg_step_decode);
+}
+
+static enum iw_error codec_jpeg_decode_rows(struct context *context, const unsigned char *data, size_t size,
+                                            const struct codec_limits *limits, codec_rows_taker *taker,
+                                            void *user)
+{
+    struct codec_header header;
+    memset(&header, 0, sizeof header);
+    enum iw_error error = codec_jpeg_probe(context, data, size, limits, &header);
+    struct jpeg_job *job = error == IW_OK ? jpeg_job_new(context) : NULL;
+    if (job == NULL)
+        return context->error;
+    size_t stride_bytes = (size_t)header.width_px * header.channels;
+    struct image strip = {
+        header.width_px, 0, header.channels, 8, stride_bytes, calloc(strip_rows, stride_bytes)};
+    job->data = data;
+    job->size = size;
+    job->limits = limits;
+    job->header = &header;
+    job->image = &strip;
+    job->taker = taker;
+    job->user = user;
+    if (strip.pixels == NULL)
+        job->error = context_fail(context, IW_NO_MEMORY, NULL);
+    error = jpeg_read(job, jpeg_step_rows);
+    free(strip.pixels);
+    return error;
+}
+
+/* ---- encoding ---- */
+
+static void destination_init(j_compress_ptr out)
+{
+    struct jpeg_job *job = (struct jpeg_job *)out->err;
+    out->dest->next_output_byte = job->buffer;
+    out->dest->free_in_buffer = sizeof job->buffer;
+}
+
+static void destination_take(j_compress_ptr out, size_t size)
+{
+    struct jpeg_job *job = (struct jpeg_job *)out->err;
+    if (!bytes_append(job->bytes, &job->capacity, job->buffer, size))
+        ERREXIT1(out, JERR_OUT_OF_MEMORY, 0);
+    destination_init(out);
+}
+
+static boolean destination_full(j_compress_ptr out)
+{
+    destination_take(out, buffer_bytes);
+    return TRUE;
+}
+
+static void destination_end(j_compress_ptr out)
+{
+    destination_take(out, buffer_bytes - out->dest->free_in_buffer);
+}
+
+/* Slot of component c's table, shared by components with equal tables. */
+static int quant_slot(const struct keep_jpeg *keep, int c)
+{
+    for (int earlier = 0; earlier < c; earlier++)
+        if (memcmp(keep->quant[earlier], keep->quant[c], sizeof keep->quant[c]) == 0)
+            return earlier;
+    return c;
+}
+
+static void components_set(struct jpeg_compress_struct *out, const struct keep_jpeg *keep)
+{
+    for (int c = 0; c < keep->component_count; c++) {
+        jpeg_component_info *component = &out->comp_info[c];
+        component->h_samp_factor = keep->h_sampling[c];
+        component->v_samp_factor = keep->v_sampling[c];
+        component->quant_tbl_no = quant_slot(keep, c);
+        if (out->quant_tbl_ptrs[c] == NULL)
+            out->quant_tbl_ptrs[c] = jpeg_alloc_quant_table((j_common_ptr)out);
+        memcpy(out->quant_tbl_ptrs[c]->quantval, keep->quant[c], sizeof keep->quant[c]);
+        out->quant_tbl_ptrs[c]->sent_table = FALSE;
+    }
+}
+
+/* Split each scan into one per component, with the same spectral selection and bit positions. */
+static void scans_split(struct jpeg_job *job, const jpeg_scan_info *scans, int count)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    out->num_scans = 0;
+    for (int i = 0; i < count; i++)
+        for (int c = 0; c < scans[i].comps_in_scan && out->num_scans < scans_written_max; c++) {
+            jpeg_scan_info *scan = &job->scans[out->num_scans++];
+            *scan = scans[i];
+            scan->comps_in_scan = 1;
+            scan->component_index[0] = scans[i].component_index[c];
+        }
+    out->scan_info = job->scans;
+}
+
+static void scans_set(struct jpeg_job *job, const struct keep_jpeg *keep)
+{
+    static const jpeg_scan_info sequential = {4, {0, 1, 2, 3}, 0, DCTSIZE2 - 1, 0, 0};
+    struct jpeg_compress_struct *out = &job->out;
+    jpeg_scan_info whole = sequential;
+    whole.comps_in_scan = keep->component_count;
+    out->arith_code = keep->is_arithmetic;
+    out->optimize_coding =
+        !keep->is_arithmetic && !keep->is_unoptimised && is_optimised(keep->coefficient_bytes);
+    out->restart_interval = keep->restart_interval;
+    bool is_progressive = keep->is_progressive && is_progressive_kept(keep->coefficient_bytes);
+    if (is_progressive)
+        jpeg_simple_progression(out);
+    if (is_split(keep->h_sampling, keep->v_sampling, keep->component_count))
+        scans_split(job, is_progressive ? out->scan_info : &whole, is_progressive ? out->num_scans : 1);
+}
+
+static void row_write(struct jpeg_job *job)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    const struct image *image = &job->picture->image;
+    const struct keep_jpeg *keep = &job->picture->keep->jpeg;
+    size_t row_px = out->next_scanline;
+    JSAMPROW row = (JSAMPROW)image->pixels + row_px * image->stride_bytes;
+    if (keep->inks != NULL) {
+        cmyk_carry(keep->grid, keep->inks + row_px * image->width_px * 4, row, image->width_px,
+                   job->inks_row);
+        if (keep->is_inverted)
+            inks_invert(job->inks_row, image->width_px);
+        row = job->inks_row;
+    }
+    jpeg_write_scanlines(out, &row, 1);
+}
+
+static void jpeg_step_encode(struct jpeg_job *job)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    const struct image *image = &job->picture->image;
+    const struct keep_jpeg *keep = &job->picture->keep->jpeg;
+    jpeg_create_compress(out);
+    job->destination.init_destination = destination_init;
+    job->destination.empty_output_buffer = destination_full;
+    job->destination.term_destination = destination_end;
+    out->dest = &job->destination;
+    out->image_width = image->width_px;
+    out->image_height = image->height_px;
+    out->input_components = keep->component_count;
+    out->in_color_space = image->channels == 1 ? JCS_GRAYSCALE : keep->inks != NULL ? JCS_CMYK : JCS_RGB;
+    jpeg_set_defaults(out);
+    jpeg_set_colorspace(out, (J_COLOR_SPACE)keep->color_space);
+    components_set(out, keep);
+    scans_set(job, keep);
+    /* JFIF and Adobe markers are among the kept ones and are written unchanged. */
+    out->write_JFIF_header = FALSE;
+    out->write_Adobe_marker = FALSE;
+    jpeg_start_compress(out, TRUE);
+    for (const struct keep_chunk *chunk = job->picture->keep->first; chunk != NULL; chunk = chunk->next)
+        jpeg_write_marker(out, (int)chunk->tag, chunk->data, (unsigned)chunk->size);
+    while (out->next_scanline < out->image_height)
+        row_write(job);
+    jpeg_finish_compress(out);
+}
+
+static enum iw_error codec_jpeg_encode(struct context *context, const struct codec_picture *picture,
+                                       struct codec_bytes *bytes)
+{
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->picture = picture;
+    job->bytes = bytes;
+    job->inks_row = malloc((size_t)picture->image.width_px * 4);
+    if (job->inks_row == NULL)
+        job->error = context_fail(context, IW_NO_MEMORY, NULL);
+    else
+        jpeg_guarded(job, jpeg_step_encode);
+    enum iw_error error = job->error;
+    jpeg_destroy_compress(&job->out);
+    free(job->inks_row);
+    free(job);
+    return error;
+}
+
+const struct codec_driver jpeg_driver = {codec_jpeg_probe, codec_jpeg_decode, codec_jpeg_decode_rows,
+                                         codec_jpeg_encode};

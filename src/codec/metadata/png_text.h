@@ -1,0 +1,25 @@
+/* The text chunks of a PNG: tEXt, zTXt, iTXt, and the profiles that programs store in them. */
+#ifndef CODEC_METADATA_PNG_TEXT_H
+#define CODEC_METADATA_PNG_TEXT_H
+
+#include "codec/metadata/keep.h"
+
+/* Inflate at most size_max bytes into the arena. NULL: broken or larger. */
+unsigned char *png_text_inflate(struct arena *arena, const unsigned char *data, size_t size, size_t size_max,
+                                size_t *size_out);
+
+/* True: the chunk is of one of the three kinds. */
+bool png_text_is(const struct keep_chunk *chunk);
+
+/* The text of a chunk, at most max bytes. NULL: unavailable. */
+const unsigned char *png_text_read(struct arena *arena, const struct keep_chunk *chunk, size_t max,
+                                   size_t *size);
+
+/* The raw profile in the hexadecimal digits of a PNG text chunk, in the arena. NULL: none. */
+unsigned char *png_text_profile(struct arena *arena, const struct keep_chunk *chunk, size_t *size);
+
+/* Store these bytes in the chunk as a raw profile of the same name. */
+void png_text_profile_put(struct codec_keep *keep, struct keep_chunk *chunk, const unsigned char *data,
+                          size_t size);
+
+#endif

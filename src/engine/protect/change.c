@@ -1,0 +1,394 @@
+#include "engine/protect/change.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/clones.h"
+#include "engine/protect/plan.h"
+
+enum {
+    levels_16bit = 257, /* steps of 16 bits in one level of 8 bits */
+    step_16bit = 64,    /* changes of 16-bit samples are multiples of it, about a quarter of a level */
+    sum_lanes = 8       /* of sums that the compiler keeps in a vector */
+};
+
+/* ---- units */
+
+/*
+ * The rank of a value is its exponent and the upper three bits of its mantissa, counted from a value far
+ * below any perturbation.  Unit 1 has the rank after that of its octave's unit 0.
+ */
+enum {
+    float_bits = 23,
+    float_bias = 127,
+    rank_bits = 20,
+    rank_octave = -64, /* of rank 0 */
+    rank_zero = (float_bias + rank_octave) << float_bits,
+    rank_half = 1 << (rank_bits - 1),
+    octave_ranks = 1 << (float_bits - rank_bits)
+};
+
+/* The bits of a float without its sign; they increase with the size. */
+static inline int32_t float_size_bits(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* The unit of a value's size, 0..unit_peak. */
+static inline int unit_size(float value, int floor_rank)
+{
+    const int size = ((float_size_bits(value) - rank_zero) >> rank_bits) - floor_rank;
+    return size < 0 ? 0 : size < unit_peak ? size : unit_peak;
+}
+
+static inline float unit_value(int unit, int floor_rank)
+{
+    const int size = unit < 0 ? -unit : unit;
+    const int32_t above = rank_zero + rank_half + (floor_rank + size) * (1 << rank_bits);
+    const int32_t bits = unit == 0 ? 0 : above | (unit < 0 ? INT32_MIN : 0);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+ENGINE_CLONES static int values_peak(const float *values, size_t count)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int32_t bits = float_size_bits(values[i]);
+        most = bits > most ? bits : most;
+    }
+    return (most - rank_zero) >> rank_bits;
+}
+
+ENGINE_CLONES static void run_store(const float *values, size_t count, int floor_rank, int8_t *units)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int size = unit_size(values[i], floor_rank);
+        units[i] = (int8_t)(values[i] < 0 ? -size : size);
+    }
+}
+
+uint8_t change_units_store(const float *values, size_t count, int8_t *units)
+{
+    const int above = values_peak(values, count) - unit_peak;
+    const int octave = above > 0 ? (above + octave_ranks - 1) / octave_ranks : 0;
+    run_store(values, count, octave * octave_ranks, units);
+    return (uint8_t)octave;
+}
+
+ENGINE_CLONES void change_units_load(const int8_t *units, uint8_t octave, size_t count, float *values)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = unit_value(units[i], octave * octave_ranks);
+}
+
+/* ---- rows of samples without alpha */
+
+/* The steps of a sample's change in one level of 255. */
+static float level_steps(const struct protect_plan *plan)
+{
+    return plan->depth_bits == 8 ? 1 : (float)levels_16bit / step_16bit;
+}
+
+ENGINE_CLONES static void row_levels8(const uint8_t *restrict samples, size_t count, float *restrict levels)
+{
+    for (size_t i = 0; i < count; i++)
+        levels[i] = samples[i];
+}
+
+/* The samples of a row in levels of 255, without alpha. */
+static void row_levels(const struct image *image, const void *row, unsigned colors, float *levels)
+{
+    const float level = image->depth_bits == 8 ? 1 : levels_16bit;
+    if (image->depth_bits == 8 && image->channels == colors) {
+        row_levels8(row, (size_t)image->width_px * colors, levels);
+        return;
+    }
+    for (uint32_t x = 0; x < image->width_px; x++)
+        for (unsigned color = 0; color < colors; color++)
+            *levels++ = (float)image_sample(image, row, (size_t)x * image->channels + color) / level;
+}
+
+ENGINE_CLONES static void row_move8(uint8_t *restrict samples, const float *restrict changes, int sign,
+                                    size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (uint8_t)(samples[i] + sign * (int)changes[i]);
+}
+
+/* Adds the changes of a row, in steps, or subtracts them (sign -1). */
+static void row_move(const struct protect_plan *plan, const struct image *image, void *row,
+                     const float *changes, int sign)
+{
+    if (image->depth_bits == 8 && image->channels == plan->colors) {
+        row_move8(row, changes, sign, (size_t)image->width_px * plan->colors);
+        return;
+    }
+    for (uint32_t x = 0; x < image->width_px; x++) {
+        for (unsigned color = 0; color < plan->colors; color++) {
+            const size_t at = (size_t)x * image->channels + color;
+            const int change = sign * (int)*changes++;
+            if (image->depth_bits == 8)
+                ((uint8_t *)row)[at] = (uint8_t)(((uint8_t *)row)[at] + change);
+            else
+                ((uint16_t *)row)[at] = (uint16_t)(((uint16_t *)row)[at] + step_16bit * change);
+        }
+    }
+}
+
+/* ---- changes of a row */
+
+ENGINE_CLONES static void row_spread(const float *restrict factors, float amplitude, unsigned colors,
+                                     size_t count, float *restrict shares)
+{
+    if (colors == 1)
+        for (size_t x = 0; x < count; x++)
+            shares[x] = factors[x] * amplitude;
+    else
+        for (size_t x = 0; x < count; x++)
+            shares[3 * x] = shares[3 * x + 1] = shares[3 * x + 2] = factors[x] * amplitude;
+}
+
+ENGINE_CLONES static void units_scale(const int8_t *restrict units, uint8_t octave,
+                                      const float *restrict shares, size_t count, float *restrict wanted)
+{
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = unit_value(units[i], octave * octave_ranks) * shares[i];
+}
+
+/* The changes of a row in levels, before rounding: the units times their shares and the amplitude. */
+static void row_wanted(const struct protect_plan *plan, uint32_t y)
+{
+    visibility_row(&plan->shares, visibility_cell_px, y, plan->changes, plan->levels);
+    row_spread(plan->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, plan->factors);
+    for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
+         piece = plan_piece(plan, y, piece.end))
+        units_scale(piece.units, *piece.octave, plan->factors + piece.first, piece.count,
+                    plan->wanted + piece.first);
+}
+
+/* The nearest change that a sample can have, in its steps; level: its steps in a level. */
+static inline int change_of(float wanted, float level)
+{
+    const float steps = wanted * level;
+    return (int)(steps < 0 ? steps - .5f : steps + .5f);
+}
+
+/* The largest change of a sample in steps: to the nearer end and the slack, and within the range. */
+static inline int change_most(float value, float wanted, float level, float slack)
+{
+    const float above = 255 - value, near = (value < above ? value : above) + slack;
+    const float range = wanted < 0 ? value : above;
+    return (int)((near < range ? near : range) * level);
+}
+
+/* Whether any of the changes exceeds the headroom of its sample. */
+ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float *restrict levels, float level,
+                                      float slack, size_t count)
+{
+    int exceeds = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int change = change_of(wanted[i], level);
+        exceeds |= (change < 0 ? -change : change) > change_most(levels[i], wanted[i], level, slack);
+    }
+    return exceeds != 0;
+}
+
+/* Lowers units to the largest ones whose changes fit the headroom. */
+ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, const float *restrict shares,
+                                    const float *restrict levels, float level, float slack, size_t count,
+                                    float *restrict wanted)
+{
+    const int floor_rank = octave * octave_ranks;
+    for (size_t i = 0; i < count; i++) {
+        const int most = change_most(levels[i], wanted[i], level, slack);
+        const int size = units[i] < 0 ? -units[i] : units[i];
+        int fits = unit_size(((float)most + .5f) / (level * shares[i]), floor_rank);
+        fits -= fits > 0 && change_of(unit_value(fits, floor_rank) * shares[i], level) > most;
+        fits = fits < size ? fits : size;
+        units[i] = (int8_t)(units[i] < 0 ? -fits : fits);
+        wanted[i] = unit_value(units[i], floor_rank) * shares[i];
+    }
+}
+
+static void row_fit(const struct protect_plan *plan, uint32_t y)
+{
+    const float level = level_steps(plan), slack = 255 * plan->weights->model.slack;
+    for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
+         piece = plan_piece(plan, y, piece.end)) {
+        const float *levels = plan->levels + piece.first;
+        float *wanted = plan->wanted + piece.first;
+        if (row_exceeds(wanted, levels, level, slack, piece.count))
+            units_fit(piece.units, *piece.octave, plan->factors + piece.first, levels, level, slack,
+                      piece.count, wanted);
+    }
+}
+
+/* Pixels with alpha 0 keep their colour. */
+static void row_clear_hidden(const struct protect_plan *plan, const struct image *image, const void *row,
+                             int8_t *units, float *wanted)
+{
+    const unsigned colors = plan->colors;
+    for (uint32_t x = 0; image_has_alpha(image) && x < image->width_px; x++) {
+        if (image_sample(image, row, (size_t)x * image->channels + colors) == 0) {
+            memset(units + (size_t)x * colors, 0, colors);
+            memset(wanted + (size_t)x * colors, 0, colors * sizeof *wanted);
+        }
+    }
+}
+
+/* Rounds changes to whole steps. */
+ENGINE_CLONES static void row_rounded(const float *restrict wanted, float level, size_t count,
+                                      float *restrict changes)
+{
+    for (size_t i = 0; i < count; i++)
+        changes[i] = (float)change_of(wanted[i], level);
+}
+
+/* ---- rendering */
+
+static double psnr_of(double error)
+{
+    const double psnr = error > 0 ? 10 * log10(255.0 * 255.0 / error) : 99;
+    return psnr < 99 ? psnr : 99;
+}
+
+static void report_fill(struct protect_report *report, double reached, double error)
+{
+    report->reached = fmin(fmax(reached, 0), 1);
+    report->psnr_db = psnr_of(error);
+}
+
+/* The sum of products of two rows. */
+ENGINE_CLONES static double row_product(const float *restrict one, const float *restrict other, size_t count)
+{
+    float lanes[sum_lanes] = {0};
+    double sum = 0;
+    for (size_t i = 0; i + sum_lanes <= count; i += sum_lanes)
+        for (unsigned k = 0; k < sum_lanes; k++)
+            lanes[k] += one[i + k] * other[i + k];
+    for (size_t i = count / sum_lanes * sum_lanes; i < count; i++)
+        lanes[0] += one[i] * other[i];
+    for (unsigned k = 0; k < sum_lanes; k++)
+        sum += (double)lanes[k];
+    return sum;
+}
+
+void change_add(struct protect_plan *plan, struct image *image, enum protect_strength strength, double scale,
+                struct protect_report *report)
+{
+    const size_t samples = (size_t)plan->width_px * plan->colors;
+    const double budget = (double)plan->weights->model.budgets[strength],
+                 step = 1 / (double)level_steps(plan);
+    double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
+    plan->amplitude = (float)(255 * scale * budget / (plan->total + 1e-12));
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        void *row = image_row(image, y);
+        row_wanted(plan, y);
+        intended += row_product(plan->wanted, plan->wanted, samples);
+        row_levels(image, row, plan->colors, plan->levels);
+        row_fit(plan, y);
+        row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
+        row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
+        row_move(plan, image, row, plan->changes, 1);
+        shared += step * row_product(plan->wanted, plan->changes, samples);
+        changed += step * step * row_product(plan->changes, plan->changes, samples);
+    }
+    report->visibility = budget;
+    report_fill(report, intended > 0 ? shared / intended : 0, changed / ((double)samples * plan->height_px));
+    report->shown = scale * budget * report->reached;
+}
+
+void change_undo(const struct protect_plan *plan, struct image *image)
+{
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        row_wanted(plan, y);
+        row_rounded(plan->wanted, level_steps(plan), (size_t)plan->width_px * plan->colors, plan->changes);
+        row_move(plan, image, image_row(image, y), plan->changes, -1);
+    }
+}
+
+/* ---- comparison */
+
+ENGINE_CLONES static void row_apart(const float *restrict after, size_t count, float *restrict levels)
+{
+    for (size_t i = 0; i < count; i++)
+        levels[i] = after[i] - levels[i];
+}
+
+void change_compare_fini(struct protect_plan *plan)
+{
+    if (plan->run == NULL)
+        return;
+    visibility_run_free(plan->run);
+    visibility_fini(&plan->visibility);
+    plan->run = NULL;
+}
+
+enum iw_error change_compare_begin(struct protect_plan *plan, const struct image *image,
+                                   struct change_sums *sums)
+{
+    struct canvas canvas;
+    *sums = (struct change_sums){0};
+    change_compare_fini(plan);
+    canvas_init(&canvas, image, 0);
+    enum iw_error error = visibility_init(&plan->visibility, &plan->weights->model, &canvas);
+    if (error != IW_OK)
+        return error;
+    error = visibility_run_new(&plan->run, &plan->visibility);
+    if (error != IW_OK)
+        visibility_fini(&plan->visibility);
+    return error;
+}
+
+void change_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
+                    const struct image *rows, struct change_sums *sums)
+{
+    const size_t samples = (size_t)image->width_px * plan->colors;
+    const double step = 1 / (double)level_steps(plan);
+    for (uint32_t y = 0; y < rows->height_px; y++) {
+        row_wanted(plan, first_row_px + y);
+        row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
+        row_levels(image, image_row(image, first_row_px + y), plan->colors, plan->levels);
+        row_levels(rows, image_row(rows, y), plan->colors, plan->factors);
+        row_apart(plan->factors, samples, plan->levels);
+        sums->squares += row_product(plan->levels, plan->levels, samples);
+        sums->shared += step * row_product(plan->levels, plan->changes, samples);
+        sums->changes += step * step * row_product(plan->changes, plan->changes, samples);
+        sums->samples += (double)samples;
+        visibility_run_row(plan->run, plan->levels, image->width_px, plan->colors);
+    }
+}
+
+void change_compare_end(struct protect_plan *plan, const struct change_sums *sums, double scale,
+                        struct protect_report *report)
+{
+    const double kept = sums->changes > 0 ? scale * sums->shared / sums->changes : 0;
+    report_fill(report, report->reached * kept, sums->squares / sums->samples);
+    report->shown = visibility_run_end(plan->run);
+    change_compare_fini(plan);
+}
+
+double change_psnr(const struct image *left, const struct image *right)
+{
+    const unsigned colors = image_has_color(left) ? 3 : 1;
+    const double level = left->depth_bits == 8 ? 1 : levels_16bit;
+    double sum = 0;
+    for (uint32_t y = 0; y < left->height_px; y++) {
+        const void *one = image_row(left, y), *other = image_row(right, y);
+        uint64_t squares = 0;
+        for (uint32_t x = 0; x < left->width_px; x++) {
+            for (unsigned color = 0; color < colors; color++) {
+                const size_t at = (size_t)x * left->channels + color;
+                const int64_t apart = (int64_t)image_sample(left, one, at) - image_sample(right, other, at);
+                squares += (uint64_t)(apart * apart);
+            }
+        }
+        sum += (double)squares;
+    }
+    return psnr_of(sum / (level * level) / ((double)left->width_px * left->height_px * colors));
+}

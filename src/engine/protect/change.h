@@ -1,0 +1,55 @@
+/*
+ * The change of a picture by a plan: adds it, takes it back, and compares the decoded result of an encoder
+ * with the original.
+ */
+#ifndef ENGINE_PROTECT_CHANGE_H
+#define ENGINE_PROTECT_CHANGE_H
+
+#include "engine/protect/protect.h"
+
+/*
+ * Adds the perturbation to the picture that the plan was made from: scale times the strength's.
+ * The scale is 1, or less where an encoder makes the change more visible. change_undo reverts it.
+ */
+void change_add(struct protect_plan *plan, struct image *image, enum protect_strength strength, double scale,
+                struct protect_report *report);
+
+/* Restores the picture before the last change_add, bit for bit. */
+void change_undo(const struct protect_plan *plan, struct image *image);
+
+/* Sums over samples, in levels of 255. */
+struct change_sums {
+    double samples;
+    double squares; /* of the differences of another picture */
+    double shared;  /* of the differences times the changes of change_add */
+    double changes; /* squares of these changes */
+};
+
+/*
+ * Starts the comparison with another version of the picture, for example the decoded result.
+ * image: the original, after change_undo. NO_MEMORY.
+ */
+enum iw_error change_compare_begin(struct protect_plan *plan, const struct image *image,
+                                   struct change_sums *sums) IW_MUST_USE;
+
+/* Adds rows of the version, from the top. */
+void change_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
+                    const struct image *rows, struct change_sums *sums);
+
+/* Replaces what change_add reported at a scale by what the compared version has. */
+void change_compare_end(struct protect_plan *plan, const struct change_sums *sums, double scale,
+                        struct protect_report *report);
+
+/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
+double change_psnr(const struct image *left, const struct image *right);
+
+/* Ends a comparison, if there is one. */
+void change_compare_fini(struct protect_plan *plan);
+
+/* Stores the values of a piece; returns the octave of their scale. */
+uint8_t change_units_store(const float *values, size_t count, int8_t *units);
+
+/* Restores them, each to about a sixteenth. */
+void change_units_load(const int8_t *units, uint8_t octave, size_t count, float *values);
+
+#endif
