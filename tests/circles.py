@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Find call circles between the C files of each room of src/, from the symbols of the built object files.
+"""Find circles between the files of src/: of calls in each room, and of includes in the whole tree.
 
-    circles.py [BUILD]               print each circle of more than one file; exit 1 when there is one
+    circles.py [BUILD]               print each circle of more than one file; exit 1 if there is one
 
-    circles.py --all [BUILD]         print those of ALLOWED, too
+    circles.py --all [BUILD]         print those of ALLOWED and ALLOWED_INCLUDES, too
 
     circles.py --edges ROOM [BUILD]  print "file -> file: symbols" for a room, such as src/worker
 
-A file depends on another when its object refers to a symbol that the other one defines.  A table of functions counts
-like a call.  Static functions do not matter: they never leave their file.
+A file calls another if its object refers to a symbol that the other one defines.  A table of functions counts like a
+call.  Static functions do not matter: they never leave their file.
+
+A module is NAME.c and NAME.h.  It includes another module if either file includes the other's header.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -19,6 +22,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # The one pair in all of src/ that may depend on each other: the manual prints the table of commands, and is in it.
 ALLOWED = [["src/ctl/main.c", "src/ctl/manual.c"]]
+
+# Families of one idea in several files: a struct and its texts, a driver and its table, an engine whose files share the
+# types of its public header.
+ALLOWED_INCLUDES = [
+    {"src/codec/codec", "src/codec/codec_keep"},
+    {"src/db/db", "src/db/db_hosts"},
+    {"src/domain/orders/order_create", "src/domain/orders/order_text"},
+    {"src/domain/people/mail", "src/domain/people/mail_text"},
+    {"src/http/edge", "src/http/failure", "src/http/request", "src/http/response", "src/http/route"},
+    {"src/service/files/storage", "src/service/files/storage_driver", "src/service/files/store_local",
+     "src/service/files/store_s3"},
+]
+ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
 
 
 def objects(build, source):
@@ -56,6 +72,16 @@ def graph(build, room):
     return edges
 
 
+def modules():
+    """For each module the other modules that it includes."""
+    edges = {}
+    for path in sorted((ROOT / "src").rglob("*.[ch]")):
+        name = str(path.relative_to(ROOT).with_suffix(""))
+        headers = re.findall(r'^#include "([a-z0-9_/]+)\.h"', path.read_text(), re.M)
+        edges.setdefault(name, set()).update(f"src/{header}" for header in headers)
+    return {name: (others & edges.keys()) - {name} for name, others in edges.items()}
+
+
 def reachable(edges, start):
     found, left = set(), [start]
     while left:
@@ -71,6 +97,11 @@ def circles(edges):
     reach = {name: reachable(edges, name) for name in edges}
     sets = {frozenset(other for other in reach[name] if name in reach[other]) for name in edges}
     return sorted(sorted(files) for files in sets if len(files) > 1)
+
+
+def is_family(names):
+    return (any(set(names) <= family for family in ALLOWED_INCLUDES)
+            or any(all(name.startswith(folder) for name in names) for folder in ALLOWED_FOLDERS))
 
 
 def rooms():
@@ -90,7 +121,11 @@ def main(words):
     refused = [files for name, files in found if files not in ALLOWED]
     for files in [files for _, files in found] if option == "--all" else refused:
         print(f"{len(files)} files call each other: {' '.join(files)}")
-    return 1 if refused else 0
+    included = circles(modules())
+    refused_includes = [names for names in included if not is_family(names)]
+    for names in included if option == "--all" else refused_includes:
+        print(f"{len(names)} modules include each other: {' '.join(names)}")
+    return 1 if refused or refused_includes else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@
 #include "base/process.h"
 #include "db/results.h"
 #include "service/files/zip.h"
-#include "worker/worker.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };
 
@@ -28,7 +29,7 @@ struct archive_report {
 };
 
 /* The child.  It must not touch the database connection that it inherits. */
-static _Noreturn void archive_child_run(struct worker *worker, struct task *task,
+static _Noreturn void archive_child_run(const struct shared *shared, struct task *task,
                                         const struct zip_source *source, int pipe_end, pid_t supervisor)
 {
     struct archive_report report = {.error = IW_IO_FAILED};
@@ -36,7 +37,8 @@ static _Noreturn void archive_child_run(struct worker *worker, struct task *task
     signal(SIGPIPE, SIG_IGN);
     fault_point(FAULT_PROCESS_STARTED, "archive");
     if (process_die_with_parent(supervisor))
-        report.error = zip_build(worker->storage, &task->context, source, &task->archive.key, &report.facts);
+        report.error =
+            zip_build(shared->domain.storage, &task->context, source, &task->archive.key, &report.facts);
     const char *cause = task->context.cause != NULL ? task->context.cause : task->context.sentence;
     if (report.error != IW_OK && cause != NULL)
         strncpy(report.cause, cause, sizeof report.cause - 1);
@@ -45,7 +47,7 @@ static _Noreturn void archive_child_run(struct worker *worker, struct task *task
 }
 
 /* Blocks signals while forking, so that the child takes none with the worker's handlers. */
-static bool child_fork(struct worker *worker, struct task *task, const struct zip_source *source)
+static bool child_fork(const struct shared *shared, struct task *task, const struct zip_source *source)
 {
     sigset_t all, before;
     int ends[2];
@@ -58,7 +60,7 @@ static bool child_fork(struct worker *worker, struct task *task, const struct zi
     if (pid == 0) {
         close(ends[0]);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        archive_child_run(worker, task, source, ends[1], supervisor);
+        archive_child_run(shared, task, source, ends[1], supervisor);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
@@ -94,11 +96,11 @@ static void copy_add(struct zip_source *source, const struct result *result, str
 }
 
 /* The results of the order as entries; their names are unique already. */
-static enum iw_error source_read(struct worker *worker, struct task *task, struct zip_source *source)
+static enum iw_error source_read(const struct shared *shared, struct task *task, struct zip_source *source)
 {
     unsigned count;
     struct result *results;
-    enum iw_error error = results_list(&(struct db){&task->context, worker->domain.db.connection},
+    enum iw_error error = results_list(&(struct db){&task->context, shared->domain.db.connection},
                                        task->job.order_id, &results, &count);
     if (error != IW_OK)
         return error;
@@ -117,14 +119,15 @@ static enum iw_error source_read(struct worker *worker, struct task *task, struc
     return IW_OK;
 }
 
-static struct outcome *archive_begin(struct worker *worker, struct task *task)
+static struct outcome *archive_begin(void *jobs, struct task *task)
 {
+    const struct shared *shared = ((const struct archive_jobs *)jobs)->shared;
     struct zip_source source;
     task_start(task);
-    enum iw_error error = source_read(worker, task, &source);
+    enum iw_error error = source_read(shared, task, &source);
     task->archive.key = (struct storage_key){
         .kind = FILEKEY_ZIP, .order_id = task->job.order_id, .version = storage_version_new()};
-    if (error == IW_OK && !fault_fails(FAULT_PROCESS_SPAWN, "archive") && child_fork(worker, task, &source)) {
+    if (error == IW_OK && !fault_fails(FAULT_PROCESS_SPAWN, "archive") && child_fork(shared, task, &source)) {
         task->deadline_ms = task->begun_ms + archive_limit_ms;
         return NULL;
     }
@@ -157,9 +160,9 @@ static void archive_close(struct task *task)
     child_reap(&task->archive);
 }
 
-unsigned archive_poll(struct worker *worker, struct pollfd *polls, unsigned room)
+static unsigned archive_poll(void *part, struct pollfd *polls, unsigned room)
 {
-    const struct task_pool *pool = &worker->pools[JOB_CLASS_IMAGE];
+    const struct task_pool *pool = ((const struct archive_jobs *)part)->pool;
     unsigned count = pool->count < room ? pool->count : room;
     for (unsigned i = 0; i < count; i++)
         polls[i] = (struct pollfd){.fd = pool->tasks[i].archive.child_pipe, .events = POLLIN};
@@ -182,16 +185,17 @@ static void report_take(struct task *task)
     task->state = TASK_ANSWERED;
 }
 
-void archive_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+static void archive_take(void *part, const struct pollfd *polls, unsigned count)
 {
+    const struct archive_jobs *archives = part;
     for (unsigned i = 0; i < count; i++)
         if (polls[i].revents != 0)
-            report_take(&worker->pools[JOB_CLASS_IMAGE].tasks[i]);
+            report_take(&archives->pool->tasks[i]);
 }
 
-static struct outcome *archive_finish(struct worker *worker, struct task *task)
+static struct outcome *archive_finish(void *jobs, struct task *task)
 {
-    (void)worker;
+    (void)jobs;
     const struct archive_report *report = task->archive.report;
     if (report->error != IW_OK) {
         log_event(LOG_ERROR, &task->context, "archive_failed", LOG_TEXT("code", iw_error_code(report->error)),
@@ -209,3 +213,5 @@ static struct outcome *archive_finish(struct worker *worker, struct task *task)
 
 const struct kind archive_kind = {
     .begin = archive_begin, .finish = archive_finish, .kill = archive_kill, .close = archive_close};
+
+const struct loop_source archive_source = {.poll = archive_poll, .take = archive_take};

@@ -5,26 +5,18 @@
 #ifndef WORKER_ARCHIVE_H
 #define WORKER_ARCHIVE_H
 
-#include <poll.h>
-#include <sys/types.h>
-
-#include "service/files/storage.h"
 #include "worker/kind.h"
+#include "worker/loop.h"
 
-struct archive_report;
+struct shared;
+struct task_pool;
 
-/* The part of a task. */
-struct archive_part {
-    pid_t child;    /* 0: none */
-    int child_pipe; /* it writes its report there; -1: none */
-    struct storage_key key;
-    const struct archive_report *report; /* valid when TASK_ANSWERED */
+struct archive_jobs {
+    const struct shared *shared;
+    struct task_pool *pool; /* the tasks that may be archives */
 };
 
 extern const struct kind archive_kind;
-
-/* The event source: the pipes of the children. */
-unsigned archive_poll(struct worker *worker, struct pollfd *polls, unsigned room);
-void archive_take(struct worker *worker, const struct pollfd *polls, unsigned count);
+extern const struct loop_source archive_source; /* the pipes of the children */
 
 #endif

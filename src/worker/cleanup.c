@@ -4,23 +4,24 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/worker.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum { wait_longest_ms = 250 };
 
 /* The next look for inputs that outlived their order finds the orders. */
-static void cleanup_fail(struct worker *worker)
+static void cleanup_fail(struct cleanup *cleanup)
 {
-    log_failure(&worker->context, "order_not_cleared");
-    context_clear(&worker->context);
-    worker->flags.is_reclaim_wanted = true;
+    struct shared *shared = cleanup->shared;
+    log_failure(shared->domain.context, "order_not_cleared");
+    context_clear(shared->domain.context);
+    shared->is_reclaim_wanted = true;
 }
 
-void cleanup_add(struct worker *worker, int64_t order_id)
+void cleanup_add(struct cleanup *cleanup, int64_t order_id)
 {
-    struct cleanup *cleanup = &worker->cleanup;
     if (cleanup->waiting_count == cleanup_waiting_max) {
-        worker->flags.is_reclaim_wanted = true;
+        cleanup->shared->is_reclaim_wanted = true;
         return;
     }
     if (cleanup->waiting_count == 0)
@@ -29,9 +30,8 @@ void cleanup_add(struct worker *worker, int64_t order_id)
 }
 
 /* Takes the orders that waited longest, and of these the ones that are still ended. */
-static void orders_begin(struct worker *worker)
+static void orders_begin(struct cleanup *cleanup)
 {
-    struct cleanup *cleanup = &worker->cleanup;
     unsigned count =
         cleanup->waiting_count < retention_orders_max ? cleanup->waiting_count : retention_orders_max;
     memcpy(cleanup->batch, cleanup->waiting, count * sizeof *cleanup->batch);
@@ -39,50 +39,52 @@ static void orders_begin(struct worker *worker)
     memmove(cleanup->waiting, cleanup->waiting + count, cleanup->waiting_count * sizeof *cleanup->waiting);
     cleanup->batch_count = count;
     cleanup->next = cleanup->deleted_count = 0;
-    if (retention_ended(&worker->domain, cleanup->batch, &cleanup->batch_count) == IW_OK)
+    if (retention_ended(&cleanup->shared->domain, cleanup->batch, &cleanup->batch_count) == IW_OK)
         return;
-    cleanup_fail(worker);
+    cleanup_fail(cleanup);
     cleanup->batch_count = 0;
 }
 
 /* A failure of the store concerns one order; after one of the database the other orders are left. */
-static void inputs_delete(struct worker *worker)
+static void inputs_delete(struct cleanup *cleanup)
 {
-    struct cleanup *cleanup = &worker->cleanup;
+    struct shared *shared = cleanup->shared;
     int64_t order_id = cleanup->batch[cleanup->next++];
-    if (retention_inputs_delete(&worker->domain, worker->storage, order_id) == IW_OK) {
+    if (retention_inputs_delete(&shared->domain, shared->domain.storage, order_id) == IW_OK) {
         cleanup->batch[cleanup->deleted_count++] = order_id;
         return;
     }
-    const char *reason = worker->context.reason;
+    const char *reason = shared->domain.context->reason;
     if (reason == NULL || strcmp(reason, "store_failed") != 0)
         cleanup->next = cleanup->batch_count;
-    cleanup_fail(worker);
+    cleanup_fail(cleanup);
 }
 
 /* Answers of image processes come first, until the oldest order has waited long enough. */
-int64_t cleanup_next_ms(const struct worker *worker)
+static int64_t cleanup_next_ms(const void *part)
 {
-    const struct cleanup *cleanup = &worker->cleanup;
+    const struct cleanup *cleanup = part;
     if (cleanup->batch_count > 0 || cleanup->waiting_count >= retention_orders_max)
         return 0;
     if (cleanup->waiting_count == 0)
         return INT64_MAX;
-    return task_count(&worker->pools[JOB_CLASS_IMAGE], TASK_ANSWERED) > 0 ? cleanup->begin_at_ms : 0;
+    return task_count(cleanup->pictures, TASK_ANSWERED) > 0 ? cleanup->begin_at_ms : 0;
 }
 
-void cleanup_step(struct worker *worker, int64_t now_ms)
+static void cleanup_step(void *part, int64_t now_ms)
 {
-    struct cleanup *cleanup = &worker->cleanup;
+    struct cleanup *cleanup = part;
     (void)now_ms;
     if (cleanup->batch_count == 0 && cleanup->waiting_count > 0) {
-        orders_begin(worker);
+        orders_begin(cleanup);
     } else if (cleanup->next < cleanup->batch_count) {
-        inputs_delete(worker);
+        inputs_delete(cleanup);
     } else {
         cleanup->batch_count = 0;
-        if (cleanup->deleted_count > 0 &&
-            retention_inputs_forget(&worker->domain, cleanup->batch, cleanup->deleted_count) != IW_OK)
-            cleanup_fail(worker);
+        if (cleanup->deleted_count > 0 && retention_inputs_forget(&cleanup->shared->domain, cleanup->batch,
+                                                                  cleanup->deleted_count) != IW_OK)
+            cleanup_fail(cleanup);
     }
 }
+
+const struct loop_timer cleanup_timer = {cleanup_next_ms, cleanup_step};

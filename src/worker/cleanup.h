@@ -8,12 +8,16 @@
 #include <stdint.h>
 
 #include "domain/files/retention.h"
+#include "worker/loop.h"
 
-struct worker;
+struct shared;
+struct task_pool;
 
 enum { cleanup_waiting_max = 2 * retention_orders_max };
 
 struct cleanup {
+    struct shared *shared;
+    const struct task_pool *pictures;
     int64_t waiting[cleanup_waiting_max]; /* order ids */
     unsigned waiting_count;
     int64_t begin_at_ms; /* monotonic: the latest start; valid when orders wait */
@@ -25,10 +29,8 @@ struct cleanup {
 };
 
 /* An order has ended. */
-void cleanup_add(struct worker *worker, int64_t order_id);
+void cleanup_add(struct cleanup *cleanup, int64_t order_id);
 
-/* The timer: one step, such as the files of one order. */
-int64_t cleanup_next_ms(const struct worker *worker);
-void cleanup_step(struct worker *worker, int64_t now_ms);
+extern const struct loop_timer cleanup_timer; /* a step, such as the files of one order */
 
 #endif

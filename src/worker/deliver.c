@@ -13,7 +13,7 @@
 #include "domain/webhooks/webhook.h"
 #include "service/files/presign.h"
 #include "worker/payload.h"
-#include "worker/worker.h"
+#include "worker/shared.h"
 
 enum {
     look_pause_ms = 1000,
@@ -29,7 +29,7 @@ enum {
 
 /* One delivery from its lease to its record. */
 struct deliver_attempt {
-    struct worker *worker;
+    struct deliver *deliver;
     struct deliver_attempt *next;
     struct arena *arena;
     struct context context;
@@ -46,7 +46,7 @@ struct deliver_attempt {
     const char *reason; /* constant */
 };
 
-/* As flags_database_report, for deliveries; the worker's own report logs that the database is back. */
+/* As shared_database_report, for deliveries; the worker's own report logs that the database is back. */
 static bool deliver_database_report(struct deliver *deliver, struct context *context, enum iw_error error,
                                     const char *event)
 {
@@ -61,21 +61,20 @@ static bool deliver_database_report(struct deliver *deliver, struct context *con
     return false;
 }
 
-static struct db attempt_store(struct deliver_attempt *attempt)
+static struct db attempt_db(struct deliver_attempt *attempt)
 {
-    return (struct db){&attempt->context, attempt->worker->domain.db.connection};
+    return (struct db){&attempt->context, attempt->deliver->shared->domain.db.connection};
 }
 
 /* ---- one attempt ---- */
 
-static struct deliver_attempt *attempt_new(struct worker *worker, const struct deliveries_lease *lease,
+static struct deliver_attempt *attempt_new(struct deliver *deliver, const struct deliveries_lease *lease,
                                            const struct delivery *delivery, bool is_failing)
 {
-    struct deliver *deliver = &worker->deliver;
     struct deliver_attempt *attempt = calloc(1, sizeof *attempt);
     if (attempt == NULL)
         abort();
-    attempt->worker = worker;
+    attempt->deliver = deliver;
     attempt->arena = arena_new(attempt_arena_bytes);
     context_init(&attempt->context, attempt->arena, NULL);
     attempt->context.account_id = lease->account_id;
@@ -84,7 +83,8 @@ static struct deliver_attempt *attempt_new(struct worker *worker, const struct d
     attempt->is_failing = is_failing;
     attempt->delivery = *delivery;
     attempt->begun_ms = clock_monotonic_ms();
-    attempt->give_up_at_ms = attempt->begun_ms + (worker->config.webhooks_timeout_s + lease_margin_s) * 1000;
+    attempt->give_up_at_ms =
+        attempt->begun_ms + (deliver->shared->domain.config->webhooks_timeout_s + lease_margin_s) * 1000;
     attempt->next = deliver->attempts;
     deliver->attempts = attempt;
     deliver->count++;
@@ -93,7 +93,7 @@ static struct deliver_attempt *attempt_new(struct worker *worker, const struct d
 
 static void attempt_free(struct deliver_attempt *attempt)
 {
-    struct deliver *deliver = &attempt->worker->deliver;
+    struct deliver *deliver = attempt->deliver;
     struct deliver_attempt **link = &deliver->attempts;
     while (*link != attempt)
         link = &(*link)->next;
@@ -117,14 +117,15 @@ static void attempt_done(void *user, const struct fetch_result *result)
 
 static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct deliveries_lease *lease)
 {
-    struct worker *worker = attempt->worker;
+    struct deliver *deliver = attempt->deliver;
+    struct shared *shared = deliver->shared;
     struct payload payload;
     struct domain domain = {.context = &attempt->context,
-                            .config = &worker->config,
-                            .db = attempt_store(attempt),
-                            .storage = worker->storage,
-                            .presign = worker->deliver.presign,
-                            .secret_box = &worker->deliver.secret_box};
+                            .config = shared->domain.config,
+                            .db = attempt_db(attempt),
+                            .storage = shared->domain.storage,
+                            .presign = deliver->presign,
+                            .secret_box = &deliver->secret_box};
     enum iw_error error = payload_build(&domain, lease, attempt->delivery.event_id, &payload);
     if (error != IW_OK)
         return error;
@@ -134,27 +135,27 @@ static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct 
                                     .target = -1,
                                     .body = payload.body,
                                     .body_bytes = payload.body_bytes,
-                                    .timeout_s = worker->config.webhooks_timeout_s,
+                                    .timeout_s = shared->domain.config->webhooks_timeout_s,
                                     .redirects_max = 0,
                                     .done = attempt_done,
                                     .user = attempt};
     memcpy(request.headers, payload.headers, sizeof payload.headers);
-    return sender_send(&worker->deliver.sender, &attempt->context, &request);
+    return sender_send(&deliver->sender, &attempt->context, &request);
 }
 
 /* A delivery that cannot be sent is postponed: the receiver is not at fault, and no retry is used up. */
-static void attempt_begin(struct worker *worker, const struct deliveries_lease *lease,
+static void attempt_begin(struct deliver *deliver, const struct deliveries_lease *lease,
                           const struct delivery *delivery, bool is_failing)
 {
-    struct deliver_attempt *attempt = attempt_new(worker, lease, delivery, is_failing);
-    const struct db db = attempt_store(attempt);
+    struct deliver_attempt *attempt = attempt_new(deliver, lease, delivery, is_failing);
+    const struct db db = attempt_db(attempt);
     if (attempt_send(attempt, lease) == IW_OK)
         return;
     const char *reason = attempt->context.reason != NULL ? attempt->context.reason : "not_sent";
     log_failure(&attempt->context, "delivery_not_sent");
     context_clear(&attempt->context);
     enum iw_error error = deliveries_postpone(&db, delivery, reason, clock_now_ms() + postpone_ms);
-    deliver_database_report(&worker->deliver, &attempt->context, error, "delivery_not_postponed");
+    deliver_database_report(deliver, &attempt->context, error, "delivery_not_postponed");
     attempt_free(attempt);
 }
 
@@ -171,7 +172,8 @@ static void record_log(const struct deliver_attempt *attempt, const struct deliv
         [DELIVERY_EVENT_SUCCEED] = {LOG_INFO, METRIC_DELIVERED, "delivered"},
         [DELIVERY_EVENT_RETRY] = {LOG_WARN, METRIC_DELIVERY_RETRIED, "delivery_retried"},
         [DELIVERY_EVENT_FAIL] = {LOG_WARN, METRIC_DELIVERY_FAILED, "delivery_failed"}};
-    metrics_add(attempt->worker->metrics, METRIC_DELIVERIES, (unsigned)events[verdict->event].result, 0, 1);
+    metrics_add(attempt->deliver->shared->metrics, METRIC_DELIVERIES, (unsigned)events[verdict->event].result,
+                0, 1);
     log_event(events[verdict->event].level, &attempt->context, events[verdict->event].name,
               LOG_NUMBER("webhook_id", attempt->webhook_id),
               LOG_NUMBER("event_id", attempt->delivery.event_id),
@@ -187,11 +189,11 @@ static void record_log(const struct deliver_attempt *attempt, const struct deliv
  * logged. */
 static void owners_notify(struct deliver_attempt *attempt, const char *reason)
 {
-    struct worker *worker = attempt->worker;
+    struct deliver *deliver = attempt->deliver;
     const struct domain domain = {.context = &attempt->context,
-                                  .config = &worker->config,
-                                  .db = attempt_store(attempt),
-                                  .secret_box = &worker->deliver.secret_box};
+                                  .config = deliver->shared->domain.config,
+                                  .db = attempt_db(attempt),
+                                  .secret_box = &deliver->secret_box};
     if (webhook_deactivated_mail(&domain, attempt->context.account_id, attempt->webhook_id, reason) != IW_OK)
         log_failure(&attempt->context, "mail_not_queued");
     context_clear(&attempt->context);
@@ -200,8 +202,8 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
 /* Frees the attempt, unless the database is away and the lease still holds. */
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
-    struct worker *worker = attempt->worker;
-    const struct db db = attempt_store(attempt);
+    struct deliver *deliver = attempt->deliver;
+    const struct db db = attempt_db(attempt);
     const char *inactive_reason;
     const struct delivery_verdict verdict =
         delivery_judge(&attempt->answer, attempt->delivery.failures, crypto_random_u64());
@@ -215,7 +217,7 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
     };
     enum iw_error error = deliveries_record(&db, &record, &inactive_reason);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < attempt->give_up_at_ms) {
-        deliver_database_report(&worker->deliver, &attempt->context, error, "delivery_not_recorded");
+        deliver_database_report(deliver, &attempt->context, error, "delivery_not_recorded");
         attempt->record_at_ms = now_ms + record_retry_ms;
         return;
     }
@@ -225,7 +227,7 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
         owners_notify(attempt, inactive_reason);
     if (error != IW_OK)
         log_failure(&attempt->context, "delivery_not_recorded");
-    deliver_wake(worker);
+    deliver->shared->is_delivery_wanted = true;
     attempt_free(attempt);
 }
 
@@ -240,13 +242,13 @@ struct rivals {
     bool is_slow;     /* one of its account to its server is slow */
 };
 
-static struct rivals rivals_count(const struct worker *worker, const struct deliveries_receiver *receiver)
+static struct rivals rivals_count(const struct deliver *deliver, const struct deliveries_receiver *receiver)
 {
     struct rivals rivals = {.account = 0};
     char server[fetch_server_size];
     int64_t now_ms = clock_monotonic_ms();
     fetch_server(receiver->url, server);
-    for (const struct deliver_attempt *attempt = worker->deliver.attempts; attempt != NULL;
+    for (const struct deliver_attempt *attempt = deliver->attempts; attempt != NULL;
          attempt = attempt->next) {
         bool is_slow = !attempt->is_answered && now_ms - attempt->begun_ms > slow_ms;
         bool is_account = attempt->context.account_id == receiver->account_id;
@@ -274,13 +276,12 @@ static unsigned share_of(unsigned room, unsigned taken)
  * How many deliveries more may start to a receiver like this one. Accounts share all places, and the
  * places of each server. All slow and failing receivers together count as one.
  */
-static unsigned room_for(const struct worker *worker, const struct deliveries_receiver *receiver)
+static unsigned room_for(const struct deliver *deliver, const struct deliveries_receiver *receiver)
 {
-    const struct deliver *deliver = &worker->deliver;
-    const struct rivals rivals = rivals_count(worker, receiver);
-    unsigned server_most = (unsigned)worker->config.outgoing_server_requests;
-    unsigned room =
-        sender_room(&deliver->sender, deliver->count, (unsigned)worker->config.webhooks_deliveries_max);
+    const struct rivals rivals = rivals_count(deliver, receiver);
+    unsigned server_most = (unsigned)deliver->shared->domain.config->outgoing_server_requests;
+    unsigned room = sender_room(&deliver->sender, deliver->count,
+                                (unsigned)deliver->shared->domain.config->webhooks_deliveries_max);
     unsigned left = server_most > rivals.server ? server_most - rivals.server : 0;
     unsigned taken = rivals.account;
     if ((receiver->is_failing || rivals.is_slow) && rivals.failing > taken)
@@ -289,41 +290,42 @@ static unsigned room_for(const struct worker *worker, const struct deliveries_re
     return shared < shared_server ? shared : shared_server;
 }
 
-static enum iw_error receiver_lease(struct worker *worker, const struct db *db,
+static enum iw_error receiver_lease(struct deliver *deliver, const struct db *db,
                                     const struct deliveries_receiver *receiver)
 {
+    struct shared *shared = deliver->shared;
     struct deliveries_lease lease;
     const struct deliveries_request request = {
         .webhook_id = receiver->webhook_id,
-        .owner = worker->owner,
-        .lease_s = worker->config.webhooks_timeout_s + lease_margin_s,
+        .owner = shared->owner,
+        .lease_s = shared->domain.config->webhooks_timeout_s + lease_margin_s,
         .now_ms = clock_now_ms(),
-        .most = room_for(worker, receiver),
+        .most = room_for(deliver, receiver),
     };
     if (request.most == 0)
         return IW_OK;
     enum iw_error error = deliveries_lease(db, &request, &lease);
     for (unsigned i = 0; error == IW_OK && i < lease.count; i++)
-        attempt_begin(worker, &lease, &lease.deliveries[i], receiver->is_failing);
+        attempt_begin(deliver, &lease, &lease.deliveries[i], receiver->is_failing);
     return error;
 }
 
-static enum iw_error errand_look(struct worker *worker, const struct db *db)
+static enum iw_error errand_look(struct deliver *deliver, const struct db *db)
 {
     struct deliveries_receiver *receivers;
-    unsigned count, most = (unsigned)worker->config.webhooks_deliveries_max;
+    unsigned count, most = (unsigned)deliver->shared->domain.config->webhooks_deliveries_max;
     enum iw_error error = deliveries_due(db, clock_now_ms(), (most + 1) / 2, 2 * most, &receivers, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++)
-        error = receiver_lease(worker, db, &receivers[i]);
+        error = receiver_lease(deliver, db, &receivers[i]);
     return error;
 }
 
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
-static enum iw_error errand_sweep(struct worker *worker, const struct db *db)
+static enum iw_error errand_sweep(struct deliver *deliver, const struct db *db)
 {
     struct query_texts owners = {.count = 0};
     int64_t released = 0, silent = 0;
-    enum iw_error error = leases_owners(db, LEASES_DELIVERIES, worker->machine, &owners);
+    enum iw_error error = leases_owners(db, LEASES_DELIVERIES, deliver->shared->machine, &owners);
     for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
         int64_t number = 0;
         if (owner_is_dead(owners.items[i]))
@@ -339,13 +341,13 @@ static enum iw_error errand_sweep(struct worker *worker, const struct db *db)
 }
 
 /* Deletes old rows, and makes deliveries due that are too far ahead since a clock stepped back. */
-static enum iw_error errand_forget(struct worker *worker, const struct db *db)
+static enum iw_error errand_forget(struct deliver *deliver, const struct db *db)
 {
     /* Deliveries first: events and webhooks stay while a delivery refers to them. */
     static enum iw_error (*const forgets[])(const struct db *db, int64_t before_ms, int64_t *count) = {
         deliveries_forget, events_forget, webhooks_forget};
     int64_t count = 0, hastened = 0;
-    int64_t kept_ms = worker->config.webhooks_events_kept_days * 86400 * 1000;
+    int64_t kept_ms = deliver->shared->domain.config->webhooks_events_kept_days * 86400 * 1000;
     enum iw_error error = leases_hasten_stranded(db, LEASES_DELIVERIES, clock_now_ms(), &hastened);
     if (hastened > 0)
         log_event(LOG_WARN, NULL, "deliveries_hastened", LOG_TEXT("reason", "clock_set_back"),
@@ -361,7 +363,7 @@ static enum iw_error errand_forget(struct worker *worker, const struct db *db)
 }
 
 static const struct {
-    enum iw_error (*run)(struct worker *worker, const struct db *db);
+    enum iw_error (*run)(struct deliver *deliver, const struct db *db);
     const char *failure;
     int64_t pause_ms;
 } errands[DELIVER_ERRAND_COUNT] = {
@@ -371,15 +373,15 @@ static const struct {
 };
 
 /* When an errand is due (monotonic); a look needs room. */
-static int64_t errand_due_ms(const struct worker *worker, enum deliver_errand errand)
+static int64_t errand_due_ms(const struct deliver *deliver, enum deliver_errand errand)
 {
-    const struct deliver *deliver = &worker->deliver;
-    unsigned most = (unsigned)worker->config.webhooks_deliveries_max;
-    if (worker->flags.stop_at_ms != 0 || worker->flags.is_keyring_unchecked)
+    struct shared *shared = deliver->shared;
+    unsigned most = (unsigned)shared->domain.config->webhooks_deliveries_max;
+    if (shared->stop_at_ms != 0 || shared->is_keyring_unchecked)
         return INT64_MAX;
     if (errand == DELIVER_LOOK && sender_room(&deliver->sender, deliver->count, most) == 0)
         return INT64_MAX;
-    return deliver->errand_at_ms[errand];
+    return errand == DELIVER_LOOK && shared->is_delivery_wanted ? 0 : deliver->errand_at_ms[errand];
 }
 
 /* ---- open, close, reload ---- */
@@ -399,15 +401,14 @@ static void keys_close(struct deliver *deliver)
     crypto_wipe(&deliver->secret_box, sizeof deliver->secret_box);
 }
 
-enum iw_error deliver_open(struct worker *worker, struct context *context)
+enum iw_error deliver_open(struct deliver *deliver, struct context *context)
 {
-    worker->deliver.arena = arena_new(errand_arena_bytes);
-    return keys_open(&worker->deliver, context, &worker->config);
+    deliver->arena = arena_new(errand_arena_bytes);
+    return keys_open(deliver, context, deliver->shared->domain.config);
 }
 
-void deliver_close(struct worker *worker)
+void deliver_close(struct deliver *deliver)
 {
-    struct deliver *deliver = &worker->deliver;
     keys_close(deliver);
     while (deliver->attempts != NULL)
         attempt_free(deliver->attempts);
@@ -422,49 +423,47 @@ enum iw_error deliver_check(struct context *context, const struct config *config
     return error;
 }
 
-enum iw_error deliver_reload(struct worker *worker, struct context *context)
+enum iw_error deliver_reload(struct deliver *deliver, struct context *context)
 {
+    struct shared *shared = deliver->shared;
     struct presign *presign;
-    enum iw_error error = presign_new(context, &worker->config, &presign);
+    enum iw_error error = presign_new(context, shared->domain.config, &presign);
     if (error != IW_OK)
         return error;
-    presign_free(worker->deliver.presign);
-    worker->deliver.presign = presign;
-    sender_reload(&worker->deliver.sender);
-    deliver_wake(worker);
+    presign_free(deliver->presign);
+    deliver->presign = presign;
+    sender_reload(&deliver->sender);
+    shared->is_delivery_wanted = true;
     return IW_OK;
-}
-
-void deliver_wake(struct worker *worker)
-{
-    worker->deliver.errand_at_ms[DELIVER_LOOK] = 0;
 }
 
 /* ---- for the loop ---- */
 
-unsigned deliver_poll(struct worker *worker, struct pollfd *polls, unsigned room)
+static unsigned deliver_poll(void *part, struct pollfd *polls, unsigned room)
 {
-    return sender_poll(&worker->deliver.sender, polls, room);
+    return sender_poll(&((struct deliver *)part)->sender, polls, room);
 }
 
-void deliver_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+static void deliver_take(void *part, const struct pollfd *polls, unsigned count)
 {
-    sender_step(&worker->deliver.sender, &worker->context, polls, count);
+    struct deliver *deliver = part;
+    sender_step(&deliver->sender, deliver->shared->domain.context, polls, count);
 }
 
-int64_t deliver_socket_next_ms(const struct worker *worker)
+static int64_t deliver_socket_next_ms(const void *part)
 {
-    return sender_next_ms(&worker->deliver.sender);
+    return sender_next_ms(&((const struct deliver *)part)->sender);
 }
 
-int64_t deliver_next_ms(const struct worker *worker)
+static int64_t deliver_next_ms(const void *part)
 {
+    const struct deliver *deliver = part;
     int64_t next_ms = INT64_MAX;
     for (int errand = 0; errand < DELIVER_ERRAND_COUNT; errand++) {
-        int64_t at_ms = errand_due_ms(worker, (enum deliver_errand)errand);
+        int64_t at_ms = errand_due_ms(deliver, (enum deliver_errand)errand);
         next_ms = at_ms < next_ms ? at_ms : next_ms;
     }
-    const struct deliver_attempt *attempt = worker->deliver.attempts;
+    const struct deliver_attempt *attempt = deliver->attempts;
     for (; attempt != NULL; attempt = attempt->next)
         if (attempt->is_answered && attempt->record_at_ms < next_ms)
             next_ms = attempt->record_at_ms;
@@ -472,22 +471,29 @@ int64_t deliver_next_ms(const struct worker *worker)
 }
 
 /* An errand that the database refuses waits for its next time. */
-void deliver_step(struct worker *worker, int64_t now_ms)
+static void deliver_step(void *part, int64_t now_ms)
 {
-    struct deliver *deliver = &worker->deliver;
-    const struct db db = {&deliver->context, worker->domain.db.connection};
+    struct deliver *deliver = part;
+    struct shared *shared = deliver->shared;
+    const struct db db = {&deliver->context, shared->domain.db.connection};
     for (struct deliver_attempt *attempt = deliver->attempts; attempt != NULL; attempt = attempt->next)
         if (attempt->is_answered && now_ms >= attempt->record_at_ms) {
             attempt_record(attempt, now_ms);
             return;
         }
     for (int errand = 0; errand < DELIVER_ERRAND_COUNT; errand++)
-        if (errand_due_ms(worker, (enum deliver_errand)errand) <= now_ms) {
+        if (errand_due_ms(deliver, (enum deliver_errand)errand) <= now_ms) {
             deliver->errand_at_ms[errand] = now_ms + errands[errand].pause_ms;
+            if (errand == DELIVER_LOOK)
+                shared->is_delivery_wanted = false;
             arena_reset(deliver->arena);
             context_init(&deliver->context, deliver->arena, NULL);
-            deliver_database_report(deliver, &deliver->context, errands[errand].run(worker, &db),
+            deliver_database_report(deliver, &deliver->context, errands[errand].run(deliver, &db),
                                     errands[errand].failure);
             return;
         }
 }
+
+const struct loop_source deliver_source = {
+    .poll = deliver_poll, .take = deliver_take, .next_ms = deliver_socket_next_ms};
+const struct loop_timer deliver_timer = {deliver_next_ms, deliver_step};

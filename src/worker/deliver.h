@@ -10,23 +10,24 @@
 #ifndef WORKER_DELIVER_H
 #define WORKER_DELIVER_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/config.h"
 #include "base/context.h"
 #include "service/secret/secret_box.h"
+#include "worker/loop.h"
 #include "worker/sender.h"
 
 struct deliver_attempt;
 struct presign;
-struct worker;
+struct shared;
 
 /* In the order of their turns. */
 enum deliver_errand { DELIVER_SWEEP, DELIVER_LOOK, DELIVER_FORGET, DELIVER_ERRAND_COUNT };
 
 struct deliver {
+    struct shared *shared;
     struct sender sender;
     struct presign *presign;
     struct secret_box secret_box;
@@ -39,27 +40,20 @@ struct deliver {
 };
 
 /* CONFIG_INVALID for a bad key file or list of addresses.  The caller closes it, after an error too. */
-enum iw_error deliver_open(struct worker *worker, struct context *context) IW_MUST_USE;
+enum iw_error deliver_open(struct deliver *deliver, struct context *context) IW_MUST_USE;
 
 /* Ends every request.  Leased deliveries are sent again when their leases end. */
-void deliver_close(struct worker *worker);
+void deliver_close(struct deliver *deliver);
 
 /* Checks the files and addresses that a configuration names. */
 enum iw_error deliver_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /* The configuration changed.  After an error the old keys stay in use. */
-enum iw_error deliver_reload(struct worker *worker, struct context *context) IW_MUST_USE;
+enum iw_error deliver_reload(struct deliver *deliver, struct context *context) IW_MUST_USE;
 
-/* There may be due deliveries: look for them now. */
-void deliver_wake(struct worker *worker);
+extern const struct loop_source deliver_source; /* the sockets of all deliveries */
 
-/* The event source: the sockets of all deliveries. */
-unsigned deliver_poll(struct worker *worker, struct pollfd *polls, unsigned room);
-void deliver_take(struct worker *worker, const struct pollfd *polls, unsigned count);
-int64_t deliver_socket_next_ms(const struct worker *worker);
-
-/* The timer: records one answer, or runs one errand.  A worker that stops only records. */
-int64_t deliver_next_ms(const struct worker *worker);
-void deliver_step(struct worker *worker, int64_t now_ms);
+/* Records one answer, or runs one errand.  A worker that stops only records. */
+extern const struct loop_timer deliver_timer;
 
 #endif

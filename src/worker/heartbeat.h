@@ -8,15 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct worker;
+#include "worker/loop.h"
+
+struct image_processes;
+struct shared;
+struct task_pool;
 
 struct heartbeat {
+    struct shared *shared;
+    const struct task_pool *pools; /* by class */
+    const struct image_processes *processes;
     int64_t at_ms;      /* monotonic */
     bool is_row_failed; /* the row could not be written, as with an older schema: logged once */
 };
 
-/* The timer. */
-int64_t heartbeat_next_ms(const struct worker *worker);
-void heartbeat_step(struct worker *worker, int64_t now_ms);
+extern const struct loop_timer heartbeat_timer;
 
 #endif

@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "domain/keyring.h"
 #include "image/seal.h"
-#include "worker/worker.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum {
     /* The pause before the next start, after a process that died before its first answer; it doubles. */
@@ -22,10 +24,9 @@ enum {
 /* ---- start and end ---- */
 
 /* Before the first one was ready, the worker's own end reports the message. */
-static void image_process_pause(struct worker *worker, struct image_slot *process, const char *reason,
+static void image_process_pause(struct image_processes *all, struct image_slot *process, const char *reason,
                                 const char *message)
 {
-    struct image_processes *all = &worker->processes;
     unsigned doublings = process->failures < 6 ? process->failures : 6;
     int64_t pause_ms = (int64_t)pause_first_ms << doublings;
     process->failures++;
@@ -53,11 +54,11 @@ static int image_process_end(struct image_slot *process)
     return wait_status;
 }
 
-void image_process_fail(struct worker *worker, struct image_slot *process, const char *reason,
+void image_process_fail(struct image_processes *all, struct image_slot *process, const char *reason,
                         const char *message)
 {
     image_process_end(process);
-    image_process_pause(worker, process, reason, message);
+    image_process_pause(all, process, reason, message);
 }
 
 void image_process_kill(struct image_slot *process)
@@ -66,13 +67,14 @@ void image_process_kill(struct image_slot *process)
     process->state = IMAGE_PROCESS_ENDING;
 }
 
-static void image_process_start(struct worker *worker, struct image_slot *process)
+static void image_process_start(struct image_processes *all, struct image_slot *process)
 {
-    struct context *context = &worker->context;
-    struct image_client_options options = image_client_options_of(&worker->config);
-    options.files = &worker->processes.files;
+    struct shared *shared = all->shared;
+    struct context *context = shared->domain.context;
+    struct image_client_options options = image_client_options_of(shared->domain.config);
+    options.files = &all->files;
     if (image_client_spawn(context, &options, &process->client) != IW_OK) {
-        image_process_pause(worker, process, "spawn",
+        image_process_pause(all, process, "spawn",
                             context->cause != NULL ? context->cause : context->sentence);
         context_clear(context);
         return;
@@ -86,15 +88,15 @@ static void image_process_start(struct worker *worker, struct image_slot *proces
 /* ---- answers ---- */
 
 /* Logs once which part of the seal this machine refuses. */
-static void seal_log(struct worker *worker, const struct image_answer *answer)
+static void seal_log(struct image_processes *all, const struct image_answer *answer)
 {
     static const char *const parts[] = {[SEAL_SECCOMP] = "seccomp",
                                         [SEAL_LANDLOCK] = "landlock",
                                         [SEAL_SECCOMP | SEAL_LANDLOCK] = "seccomp landlock"};
     unsigned missing = answer->seal_missing & (SEAL_SECCOMP | SEAL_LANDLOCK);
-    if (missing == 0 || worker->processes.is_seal_logged)
+    if (missing == 0 || all->is_seal_logged)
         return;
-    worker->processes.is_seal_logged = true;
+    all->is_seal_logged = true;
     log_event((missing & SEAL_SECCOMP) != 0 ? LOG_ERROR : LOG_WARN, NULL, "seal_incomplete",
               LOG_TEXT("missing", parts[missing]), LOG_TEXT("cause", answer->cause));
 }
@@ -109,28 +111,28 @@ static void failing_update(struct image_processes *all)
 }
 
 /* The first answer: the process has loaded its files and is sealed, or cannot work. */
-static void image_process_ready(struct worker *worker, struct image_slot *process,
+static void image_process_ready(struct image_processes *all, struct image_slot *process,
                                 const struct image_answer *answer)
 {
     bool is_unsealed = (answer->seal_missing & SEAL_SECCOMP) != 0;
     /* The file may have been replaced since the worker compared it with the database. */
     if (answer->error == IW_OK &&
-        strcmp(answer->watermark_key_id, worker->keyring.ids[KEYRING_WATERMARK]) != 0) {
-        image_process_fail(worker, process, "watermark_key_changed",
+        strcmp(answer->watermark_key_id, all->keyring->ids[KEYRING_WATERMARK]) != 0) {
+        image_process_fail(all, process, "watermark_key_changed",
                            "The watermark key is not that of the worker's start: restore "
                            "image.watermark_key_file, or restart imgward-worker.");
         return;
     }
-    if (answer->error == IW_OK && (!is_unsealed || worker->config.worker_allow_unsealed)) {
+    if (answer->error == IW_OK && (!is_unsealed || all->shared->domain.config->worker_allow_unsealed)) {
         process->state = IMAGE_PROCESS_READY;
         process->failures = 0;
         process->at_ms = 0;
-        failing_update(&worker->processes);
-        flags_lease_want(&worker->flags);
-        seal_log(worker, answer);
+        failing_update(all);
+        shared_lease_want(all->shared);
+        seal_log(all, answer);
         return;
     }
-    image_process_fail(worker, process, "refused", answer->error != IW_OK ? answer->sentence : answer->cause);
+    image_process_fail(all, process, "refused", answer->error != IW_OK ? answer->sentence : answer->cause);
 }
 
 /* Gives the answer to the task; NULL: the process died. */
@@ -145,14 +147,14 @@ static void answer_take(struct image_slot *process, const struct image_answer *a
     task->picture.wait_status = wait_status;
     task->picture.is_stored = false;
     process->task = NULL;
-    process->is_quick = answer != NULL && clock_monotonic_ms() - task->begun_ms < picture_quick_ms;
+    process->is_quick = answer != NULL && clock_monotonic_ms() - task->begun_ms < task_quick_ms;
 }
 
 /* Its death before the first answer, as a sentence. */
-static void death_report(struct worker *worker, struct image_slot *process, int wait_status)
+static void death_report(struct image_processes *all, struct image_slot *process, int wait_status)
 {
-    char message[sizeof worker->processes.reason];
-    const char *program = worker->start.worker_image_program;
+    char message[sizeof all->reason];
+    const char *program = all->shared->start->worker_image_program;
     int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
     if (WIFSIGNALED(wait_status))
         snprintf(message, sizeof message, "%s was killed at its start by signal %d (%s).", program,
@@ -163,39 +165,39 @@ static void death_report(struct worker *worker, struct image_slot *process, int 
     else
         snprintf(message, sizeof message, "%s ended at its start with exit status %d%s.", program, status,
                  status == image_exit_not_run ? ": it cannot be executed" : "");
-    image_process_pause(worker, process, status == image_exit_other_build ? "other_build" : "died_at_start",
+    image_process_pause(all, process, status == image_exit_other_build ? "other_build" : "died_at_start",
                         message);
 }
 
 /* Only the running picture is charged with a death; a prefetched one goes to another process. */
-static void image_process_ended(struct worker *worker, struct image_slot *process)
+static void image_process_ended(struct image_processes *all, struct image_slot *process)
 {
     bool was_starting = process->state == IMAGE_PROCESS_STARTING;
     struct task *task = process->task;
     int wait_status = image_process_end(process);
     process->task = task;
     if (was_starting)
-        death_report(worker, process, wait_status);
+        death_report(all, process, wait_status);
     if (task != NULL)
         answer_take(process, NULL, wait_status);
 }
 
-static void image_process_receive(struct worker *worker, struct image_slot *process)
+static void image_process_receive(struct image_processes *all, struct image_slot *process)
 {
     struct image_answer answer;
     enum image_client_event event = image_client_receive(&process->client, &answer);
     if (event == IMAGE_CLIENT_NOTHING)
         return;
     if (event == IMAGE_CLIENT_ENDED) {
-        image_process_ended(worker, process);
+        image_process_ended(all, process);
         return;
     }
     if (process->state == IMAGE_PROCESS_STARTING && answer.kind == IMAGE_READY) {
-        image_process_ready(worker, process, &answer);
+        image_process_ready(all, process, &answer);
         return;
     }
     if (process->task == NULL || answer.ticket != (uint64_t)process->task->job.id) {
-        image_process_ended(worker, process); /* An answer without a request: do not trust the process. */
+        image_process_ended(all, process); /* An answer without a request: do not trust the process. */
         return;
     }
     answer_take(process, &answer, 0);
@@ -204,33 +206,33 @@ static void image_process_receive(struct worker *worker, struct image_slot *proc
 }
 
 /* A process that does not start in its time. */
-static void start_end(struct worker *worker, struct image_slot *process)
+static void start_end(struct image_processes *all, struct image_slot *process)
 {
-    char message[sizeof worker->processes.reason];
-    snprintf(message, sizeof message, "%s did not start within %d s.", worker->start.worker_image_program,
-             start_limit_ms / 1000);
-    image_process_fail(worker, process, "start_limit", message);
+    char message[sizeof all->reason];
+    snprintf(message, sizeof message, "%s did not start within %d s.",
+             all->shared->start->worker_image_program, start_limit_ms / 1000);
+    image_process_fail(all, process, "start_limit", message);
 }
 
 /* ---- for the loop ---- */
 
-enum iw_error image_process_open(struct worker *worker, struct context *context, unsigned count)
+enum iw_error image_process_open(struct image_processes *all, struct context *context, unsigned count)
 {
-    const struct image_client_options options = image_client_options_of(&worker->config);
-    worker->processes = (struct image_processes){
-        .list = calloc(count, sizeof(struct image_slot)), .count = count, .files = {-1, -1}};
-    if (worker->processes.list == NULL)
+    const struct image_client_options options = image_client_options_of(all->shared->domain.config);
+    all->list = calloc(count, sizeof(struct image_slot));
+    all->count = count;
+    all->files = (struct image_client_files){-1, -1};
+    if (all->list == NULL)
         abort();
     for (unsigned i = 0; i < count; i++)
-        worker->processes.list[i].client.socket = -1;
-    return image_client_files_open(context, &options, &worker->processes.files);
+        all->list[i].client.socket = -1;
+    return image_client_files_open(context, &options, &all->files);
 }
 
-enum iw_error image_process_prove(struct worker *worker, struct context *context)
+enum iw_error image_process_prove(struct image_processes *all, struct context *context)
 {
-    struct image_processes *all = &worker->processes;
     struct image_slot *first = &all->list[0];
-    image_process_start(worker, first);
+    image_process_start(all, first);
     while (first->state == IMAGE_PROCESS_STARTING && process_stop_count == 0) {
         struct pollfd polls[] = {{.fd = first->client.socket, .events = POLLIN},
                                  {.fd = process_signal_descriptor(), .events = POLLIN}};
@@ -238,35 +240,35 @@ enum iw_error image_process_prove(struct worker *worker, struct context *context
         poll(polls, 2, left_ms > 0 ? (int)left_ms : 0);
         process_signal_drain();
         if (polls[0].revents != 0)
-            image_process_receive(worker, first);
+            image_process_receive(all, first);
         else if (left_ms <= 0)
-            start_end(worker, first);
+            start_end(all, first);
     }
     all->is_proved = first->state == IMAGE_PROCESS_READY;
     return all->is_proved ? IW_OK : context_fail(context, IW_SERVICE_UNAVAILABLE, "%s", all->reason);
 }
 
-unsigned image_process_ready_count(const struct worker *worker)
+unsigned image_process_ready_count(const struct image_processes *all)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < worker->processes.count; i++)
-        count += worker->processes.list[i].state == IMAGE_PROCESS_READY;
+    for (unsigned i = 0; i < all->count; i++)
+        count += all->list[i].state == IMAGE_PROCESS_READY;
     return count;
 }
 
-void image_process_close(struct worker *worker)
+void image_process_close(struct image_processes *all)
 {
-    for (unsigned i = 0; i < worker->processes.count; i++)
-        image_process_end(&worker->processes.list[i]);
-    image_client_files_close(&worker->processes.files);
-    free(worker->processes.list);
+    for (unsigned i = 0; i < all->count; i++)
+        image_process_end(&all->list[i]);
+    image_client_files_close(&all->files);
+    free(all->list);
 }
 
-struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh)
+struct image_slot *image_process_idle(const struct image_processes *all, bool is_fresh)
 {
     struct image_slot *used = NULL;
-    for (unsigned i = 0; i < worker->processes.count; i++) {
-        struct image_slot *process = &worker->processes.list[i];
+    for (unsigned i = 0; i < all->count; i++) {
+        struct image_slot *process = &all->list[i];
         if (process->state != IMAGE_PROCESS_READY || process->task != NULL)
             continue;
         if (!is_fresh || process->served == 0)
@@ -278,19 +280,21 @@ struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh
     return NULL;
 }
 
-unsigned image_process_poll(struct worker *worker, struct pollfd *polls, unsigned room)
+static unsigned image_process_poll(void *part, struct pollfd *polls, unsigned room)
 {
-    unsigned count = worker->processes.count < room ? worker->processes.count : room;
+    const struct image_processes *all = part;
+    unsigned count = all->count < room ? all->count : room;
     for (unsigned i = 0; i < count; i++)
-        polls[i] = (struct pollfd){.fd = worker->processes.list[i].client.socket, .events = POLLIN};
+        polls[i] = (struct pollfd){.fd = all->list[i].client.socket, .events = POLLIN};
     return count;
 }
 
-void image_process_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+static void image_process_take(void *part, const struct pollfd *polls, unsigned count)
 {
+    struct image_processes *all = part;
     for (unsigned i = 0; i < count; i++)
         if (polls[i].revents != 0)
-            image_process_receive(worker, &worker->processes.list[i]);
+            image_process_receive(all, &all->list[i]);
 }
 
 static bool is_waiting(const struct image_slot *process)
@@ -299,27 +303,32 @@ static bool is_waiting(const struct image_slot *process)
 }
 
 /* A worker that stops starts no process. */
-int64_t image_process_next_ms(const struct worker *worker)
+static int64_t image_process_next_ms(const void *part)
 {
+    const struct image_processes *all = part;
     int64_t next_ms = INT64_MAX;
-    for (unsigned i = 0; i < worker->processes.count && worker->flags.stop_at_ms == 0; i++) {
-        const struct image_slot *process = &worker->processes.list[i];
+    for (unsigned i = 0; i < all->count && all->shared->stop_at_ms == 0; i++) {
+        const struct image_slot *process = &all->list[i];
         if (is_waiting(process) && process->at_ms < next_ms)
             next_ms = process->at_ms;
     }
     return next_ms;
 }
 
-void image_process_step(struct worker *worker, int64_t now_ms)
+static void image_process_step(void *part, int64_t now_ms)
 {
-    for (unsigned i = 0; i < worker->processes.count; i++) {
-        struct image_slot *process = &worker->processes.list[i];
+    struct image_processes *all = part;
+    for (unsigned i = 0; i < all->count; i++) {
+        struct image_slot *process = &all->list[i];
         if (!is_waiting(process) || now_ms < process->at_ms)
             continue;
         if (process->state == IMAGE_PROCESS_NONE) {
-            image_process_start(worker, process);
+            image_process_start(all, process);
             continue;
         }
-        start_end(worker, process);
+        start_end(all, process);
     }
 }
+
+const struct loop_source image_process_source = {.poll = image_process_poll, .take = image_process_take};
+const struct loop_timer image_process_timer = {image_process_next_ms, image_process_step};

@@ -5,14 +5,15 @@
 #ifndef WORKER_IMAGE_PROCESS_H
 #define WORKER_IMAGE_PROCESS_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "image/image_client.h"
+#include "worker/loop.h"
 
+struct keyring;
+struct shared;
 struct task;
-struct worker;
 
 enum image_process_state {
     IMAGE_PROCESS_NONE,
@@ -27,13 +28,15 @@ struct image_slot {
     enum image_process_state state;
     struct task *task; /* has its picture; NULL: none.  Only READY and ENDING have one */
     unsigned served;   /* pictures that it received */
-    bool is_quick;     /* its last picture took less than picture_quick_ms */
+    bool is_quick;     /* its last picture took less than task_quick_ms */
     int64_t at_ms; /* monotonic: when to start the next one after early deaths, or to kill one that starts */
     unsigned failures; /* early deaths in a row */
 };
 
 /* As many as worker.processes says. */
 struct image_processes {
+    struct shared *shared;
+    const struct keyring *keyring; /* as at the start */
     struct image_slot *list;
     unsigned count;
     struct image_client_files files; /* of every process, also after an upgrade replaced them on disk */
@@ -44,39 +47,35 @@ struct image_processes {
 };
 
 /* CONFIG_INVALID when program or weights cannot be opened. */
-enum iw_error image_process_open(struct worker *worker, struct context *context, unsigned count) IW_MUST_USE;
+enum iw_error image_process_open(struct image_processes *all, struct context *context,
+                                 unsigned count) IW_MUST_USE;
 
 /*
  * Starts the first one and waits until it is sealed and has read weights and key, at most 20 s.  The error's
  * sentence is the reason why not; SERVICE_UNAVAILABLE also when a signal ends the wait.
  */
-enum iw_error image_process_prove(struct worker *worker, struct context *context) IW_MUST_USE;
+enum iw_error image_process_prove(struct image_processes *all, struct context *context) IW_MUST_USE;
 
 /* How many could take a picture or have one. */
-unsigned image_process_ready_count(const struct worker *worker);
+unsigned image_process_ready_count(const struct image_processes *all);
 
 /* Kills and reaps all of them. */
-void image_process_close(struct worker *worker);
+void image_process_close(struct image_processes *all);
 
 /*
  * A process that can take a picture; NULL: none. is_fresh: one that has served none. If the idle
  * ones have all served, one of them is replaced, and the caller waits for its successor.
  */
-struct image_slot *image_process_idle(const struct worker *worker, bool is_fresh);
+struct image_slot *image_process_idle(const struct image_processes *all, bool is_fresh);
 
 /* The process is of no use: kills it, and pauses before the next start. */
-void image_process_fail(struct worker *worker, struct image_slot *process, const char *reason,
+void image_process_fail(struct image_processes *all, struct image_slot *process, const char *reason,
                         const char *message);
 
 /* Kills it at a deadline.  Its end is an event. */
 void image_process_kill(struct image_slot *process);
 
-/* The event source: the sockets of all processes. */
-unsigned image_process_poll(struct worker *worker, struct pollfd *polls, unsigned room);
-void image_process_take(struct worker *worker, const struct pollfd *polls, unsigned count);
-
-/* The timer: starts processes, and kills those that do not start. */
-int64_t image_process_next_ms(const struct worker *worker);
-void image_process_step(struct worker *worker, int64_t now_ms);
+extern const struct loop_source image_process_source; /* the sockets of all processes */
+extern const struct loop_timer image_process_timer; /* starts processes, and kills those that do not start */
 
 #endif

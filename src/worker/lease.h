@@ -9,17 +9,24 @@
 #ifndef WORKER_LEASE_H
 #define WORKER_LEASE_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "model/job.h"
 #include "service/redis/queue.h"
+#include "worker/loop.h"
 
+struct image_processes;
+struct sender;
+struct shared;
 struct task;
-struct worker;
+struct task_pool;
 
 struct lease_state {
+    struct shared *shared;
+    struct task_pool *pools; /* by class */
+    const struct image_processes *processes;
+    const struct sender *transfers;
     struct queue queue;               /* wake-ups */
     int64_t cursors[JOB_CLASS_COUNT]; /* of jobs_lease */
     int64_t lease_at_ms;              /* monotonic: not before, after a failure */
@@ -28,18 +35,13 @@ struct lease_state {
 };
 
 /* Borrows redis until lease_close. */
-void lease_open(struct worker *worker, struct redis *redis);
-void lease_close(struct worker *worker);
+void lease_open(struct lease_state *lease, struct redis *redis);
+void lease_close(struct lease_state *lease);
 
 /* Releases a job that did not start; false when the database is away.  Notifies other workers. */
-bool lease_release(struct worker *worker, struct task *task);
+bool lease_release(struct lease_state *lease, struct task *task);
 
-/* The event source: the wake-ups. */
-unsigned lease_poll(struct worker *worker, struct pollfd *polls, unsigned room);
-void lease_take(struct worker *worker, const struct pollfd *polls, unsigned count);
-
-/* The timer: leases jobs of one class, or notifies other workers. */
-int64_t lease_next_ms(const struct worker *worker);
-void lease_step(struct worker *worker, int64_t now_ms);
+extern const struct loop_source lease_source; /* the wake-ups */
+extern const struct loop_timer lease_timer;   /* leases jobs of one class, or notifies other workers */
 
 #endif

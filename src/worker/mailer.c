@@ -13,7 +13,7 @@
 #include "db/workers.h"
 #include "domain/people/mail.h"
 #include "service/net/smtp.h"
-#include "worker/worker.h"
+#include "worker/shared.h"
 
 enum {
     look_pause_ms = 1000,
@@ -51,8 +51,9 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
 }
 
 /* The child.  It must not touch the connections that it inherits. */
-static _Noreturn void mailer_child_run(const struct worker *worker, pid_t supervisor)
+static _Noreturn void mailer_child_run(const struct mailer *mailer, pid_t supervisor)
 {
+    struct shared *shared = mailer->shared;
     struct context context;
     struct mail_lease lease;
     const char *password;
@@ -61,18 +62,18 @@ static _Noreturn void mailer_child_run(const struct worker *worker, pid_t superv
     signal(SIGPIPE, SIG_IGN);
     context_init(&context, arena, NULL);
     if (!process_die_with_parent(supervisor) ||
-        config_secret(&context, worker->start.database_password_file, &password) != IW_OK)
+        config_secret(&context, shared->start->database_password_file, &password) != IW_OK)
         _exit(EXIT_FAILURE);
     struct domain domain = {.context = &context,
-                            .config = &worker->config,
-                            .db = {&context, db_new(&worker->start, password)},
-                            .secret_box = &worker->deliver.secret_box};
+                            .config = shared->domain.config,
+                            .db = {&context, db_new(shared->start, password)},
+                            .secret_box = mailer->secret_box};
     enum iw_error error = IW_OK;
     int64_t last_ms = clock_monotonic_ms() + child_takes_ms;
     for (int i = 0; i < mails_max && error == IW_OK && clock_monotonic_ms() < last_ms; i++) {
         error = mail_next(&domain, &lease);
         if (error == IW_OK)
-            error = mail_send(&domain, worker->owner, &lease);
+            error = mail_send(&domain, shared->owner, &lease);
     }
     if (error != IW_OK && error != IW_NOT_FOUND)
         log_failure(&context, "mails_not_sent");
@@ -80,7 +81,7 @@ static _Noreturn void mailer_child_run(const struct worker *worker, pid_t superv
 }
 
 /* Blocks signals while forking, so that the child takes none with the worker's handlers. */
-static void child_fork(struct worker *worker)
+static void child_fork(struct mailer *mailer)
 {
     sigset_t all, before;
     pid_t supervisor = getpid();
@@ -89,11 +90,11 @@ static void child_fork(struct worker *worker)
     pid_t pid = fork();
     if (pid == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
-        mailer_child_run(worker, supervisor);
+        mailer_child_run(mailer, supervisor);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    worker->mailer.child = pid > 0 ? pid : 0;
-    worker->mailer.killed_at_ms = clock_monotonic_ms() + child_life_ms;
+    mailer->child = pid > 0 ? pid : 0;
+    mailer->killed_at_ms = clock_monotonic_ms() + child_life_ms;
 }
 
 /* True while the child runs. */
@@ -109,23 +110,24 @@ static bool child_is_running(struct mailer *mailer)
     return false;
 }
 
-int64_t mailer_step(struct worker *worker)
+int64_t mailer_step(struct mailer *mailer)
 {
+    struct shared *shared = mailer->shared;
     bool is_due = false;
-    if (child_is_running(&worker->mailer) || !mail_is_on(&worker->config))
-        return worker->mailer.child != 0 ? look_pause_ms : off_pause_ms;
-    enum iw_error error = mail_is_due(&worker->domain, &is_due);
-    if (flags_database_report(&worker->flags, &worker->context, error, "mails_not_read") && is_due)
-        child_fork(worker);
+    if (child_is_running(mailer) || !mail_is_on(shared->domain.config))
+        return mailer->child != 0 ? look_pause_ms : off_pause_ms;
+    enum iw_error error = mail_is_due(&shared->domain, &is_due);
+    if (shared_database_report(shared, error, "mails_not_read") && is_due)
+        child_fork(mailer);
     return look_pause_ms;
 }
 
-void mailer_close(struct worker *worker)
+void mailer_close(struct mailer *mailer)
 {
-    if (worker->mailer.child == 0)
+    if (mailer->child == 0)
         return;
-    kill(worker->mailer.child, SIGKILL);
-    while (waitpid(worker->mailer.child, NULL, 0) < 0 && errno == EINTR)
+    kill(mailer->child, SIGKILL);
+    while (waitpid(mailer->child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    worker->mailer.child = 0;
+    mailer->child = 0;
 }

@@ -10,17 +10,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct worker;
+struct secret_box;
+struct shared;
 
 struct mailer {
+    struct shared *shared;
+    const struct secret_box *secret_box;
     pid_t child;          /* 0: none runs */
     int64_t killed_at_ms; /* monotonic: a child that still runs then is killed */
 };
 
 /* Reaps a finished child and starts one when mails are due.  Returns the pause before the next call. */
-int64_t mailer_step(struct worker *worker);
+int64_t mailer_step(struct mailer *mailer);
 
 /* Kills and reaps the child.  Its mail is sent again when the lease ends. */
-void mailer_close(struct worker *worker);
+void mailer_close(struct mailer *mailer);
 
 #endif

@@ -8,11 +8,14 @@
 #include "domain/accounts/quota.h"
 #include "domain/accounts/request_log.h"
 #include "domain/files/reclaim.h"
+#include "domain/files/retention.h"
+#include "domain/keyring.h"
 #include "domain/orders/job_retry.h"
 #include "domain/orders/order_confirm.h"
 #include "domain/orders/order_search.h"
 #include "domain/people/user.h"
-#include "worker/worker.h"
+#include "worker/mailer.h"
+#include "worker/shared.h"
 
 enum {
     database_retry_ms = 1000,
@@ -40,12 +43,13 @@ enum {
 };
 
 /* Releases the leases of dead workers of this machine, and silent ones of any machine. */
-static enum iw_error leases_release(struct worker *worker, int64_t *released)
+static enum iw_error leases_release(struct periodic *periodic, int64_t *released)
 {
-    const struct db *db = &worker->domain.db;
+    struct shared *shared = periodic->shared;
+    const struct db *db = &shared->domain.db;
     struct query_texts owners = {.count = 0};
     int64_t jobs = 0;
-    enum iw_error error = leases_owners(db, LEASES_JOBS, worker->machine, &owners);
+    enum iw_error error = leases_owners(db, LEASES_JOBS, shared->machine, &owners);
     for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
         if (!owner_is_dead(owners.items[i]))
             continue;
@@ -59,68 +63,73 @@ static enum iw_error leases_release(struct worker *worker, int64_t *released)
     return error;
 }
 
-static int64_t periodic_sweep(struct worker *worker)
+static int64_t periodic_sweep(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     int64_t released = 0;
-    enum iw_error error = leases_release(worker, &released);
-    if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed"))
-        return worker->config.worker_sweep_ms;
+    enum iw_error error = leases_release(periodic, &released);
+    if (!shared_database_report(shared, error, "sweep_failed"))
+        return shared->domain.config->worker_sweep_ms;
     if (released > 0)
         fault_point(FAULT_LEASES_LOST, "");
-    metrics_add(worker->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)released);
+    metrics_add(shared->metrics, METRIC_LEASES_LOST, 0, 0, (uint64_t)released);
     if (released > 0)
         log_event(LOG_WARN, NULL, "leases_taken_back", LOG_TEXT("reason", "lease_lost"),
                   LOG_NUMBER("jobs", released));
-    flags_lease_want(&worker->flags);
-    return worker->config.worker_sweep_ms;
+    shared_lease_want(shared);
+    return shared->domain.config->worker_sweep_ms;
 }
 
 /* Jobs that are scheduled too far ahead since a clock stepped back. */
-static int64_t periodic_hasten(struct worker *worker)
+static int64_t periodic_hasten(struct periodic *periodic)
 {
     int64_t count = 0;
-    enum iw_error error = leases_hasten_stranded(&worker->domain.db, LEASES_JOBS, clock_now_ms(), &count);
-    if (!flags_database_report(&worker->flags, &worker->context, error, "sweep_failed") || count == 0)
+    enum iw_error error =
+        leases_hasten_stranded(&periodic->shared->domain.db, LEASES_JOBS, clock_now_ms(), &count);
+    if (!shared_database_report(periodic->shared, error, "sweep_failed") || count == 0)
         return hasten_pause_ms;
     log_event(LOG_WARN, NULL, "jobs_hastened", LOG_TEXT("reason", "clock_set_back"),
               LOG_NUMBER("jobs", count));
-    flags_lease_want(&worker->flags);
+    shared_lease_want(periodic->shared);
     return hasten_pause_ms;
 }
 
-static int64_t periodic_retention(struct worker *worker)
+static int64_t periodic_retention(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     unsigned abandoned = 0, expired = 0, stuck = 0, forgotten = 0;
     bool is_account_left = false;
-    enum iw_error error = retention_abandon(&worker->domain, worker->storage, retention_orders, &abandoned);
+    enum iw_error error =
+        retention_abandon(&shared->domain, shared->domain.storage, retention_orders, &abandoned);
     if (error == IW_OK)
-        error = retention_expire(&worker->domain, worker->storage, retention_orders, &expired);
+        error = retention_expire(&shared->domain, shared->domain.storage, retention_orders, &expired);
     if (error == IW_OK)
-        error = retention_stuck(&worker->domain, worker->storage, retention_looked_at,
-                                &worker->periodic.stuck_after_id, &stuck);
-    if (error == IW_OK)
-        error = retention_forget(&worker->domain, retention_looked_at, &worker->periodic.forget_after_id,
-                                 &forgotten);
+        error = retention_stuck(&shared->domain, shared->domain.storage, retention_looked_at,
+                                &periodic->stuck_after_id, &stuck);
     if (error == IW_OK)
         error =
-            retention_account_delete(&worker->domain, worker->storage, retention_orders, &is_account_left);
-    flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
+            retention_forget(&shared->domain, retention_looked_at, &periodic->forget_after_id, &forgotten);
+    if (error == IW_OK)
+        error = retention_account_delete(&shared->domain, shared->domain.storage, retention_orders,
+                                         &is_account_left);
+    shared_database_report(shared, error, "retention_failed");
     is_account_left = is_account_left && error == IW_OK;
     return abandoned == retention_orders || expired == retention_orders || is_account_left
                ? 0
                : retention_pause_ms;
 }
 
-static int64_t periodic_reclaim(struct worker *worker)
+static int64_t periodic_reclaim(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     unsigned orders = 0, unfinished = 0;
-    worker->flags.is_reclaim_wanted = false;
-    enum iw_error error = reclaim_inputs(&worker->domain, worker->storage, &orders);
-    if (error == IW_OK && workers_forget(&worker->domain.db, "") != IW_OK)
-        context_clear(&worker->context);
+    shared->is_reclaim_wanted = false;
+    enum iw_error error = reclaim_inputs(&shared->domain, shared->domain.storage, &orders);
+    if (error == IW_OK && workers_forget(&shared->domain.db, "") != IW_OK)
+        context_clear(shared->domain.context);
     if (error == IW_OK)
-        error = storage_sweep(worker->storage, &worker->context, unfinished_age_s, &unfinished);
-    bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
+        error = storage_sweep(shared->domain.storage, shared->domain.context, unfinished_age_s, &unfinished);
+    bool is_done = shared_database_report(shared, error, "reclaim_failed");
     if (orders + unfinished > 0)
         log_event(LOG_INFO, NULL, "reclaimed", LOG_NUMBER("orders", orders),
                   LOG_NUMBER("unfinished", unfinished));
@@ -128,13 +137,15 @@ static int64_t periodic_reclaim(struct worker *worker)
 }
 
 /* One step of an endless walk over the store. */
-static int64_t periodic_orphans(struct worker *worker)
+static int64_t periodic_orphans(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     unsigned count = 0;
-    struct storage_cursor *cursor = &worker->periodic.orphans;
+    struct storage_cursor *cursor = &periodic->orphans;
     bool is_from_start = storage_cursor_is_start(cursor);
-    enum iw_error error = reclaim_files(&worker->domain, worker->storage, cursor, orphans_keys, &count);
-    bool is_done = flags_database_report(&worker->flags, &worker->context, error, "reclaim_failed");
+    enum iw_error error =
+        reclaim_files(&shared->domain, shared->domain.storage, cursor, orphans_keys, &count);
+    bool is_done = shared_database_report(shared, error, "reclaim_failed");
     if (count > 0)
         log_event(LOG_INFO, NULL, "orphans_deleted", LOG_NUMBER("files", count));
     return is_done && is_from_start && storage_cursor_is_start(cursor) ? orphans_whole_pause_ms
@@ -145,46 +156,48 @@ static int64_t periodic_orphans(struct worker *worker)
  * Reads an account's rows: the pause is at least twenty times as long as the work.  A step that waited for a
  * lock was no work: half the interval of an account is the most.
  */
-static int64_t periodic_quotas(struct worker *worker)
+static int64_t periodic_quotas(struct periodic *periodic)
 {
     bool is_done = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = quota_reconcile(&worker->domain, &is_done);
-    flags_database_report(&worker->flags, &worker->context, error, "reconcile_failed");
+    enum iw_error error = quota_reconcile(&periodic->shared->domain, &is_done);
+    shared_database_report(periodic->shared, error, "reconcile_failed");
     int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
     pause_ms = pause_ms < quotas_pause_max_ms ? pause_ms : quotas_pause_max_ms;
     return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
 }
 
 /* Failed jobs that an operator retries in the console. */
-static int64_t periodic_retries(struct worker *worker)
+static int64_t periodic_retries(struct periodic *periodic)
 {
     unsigned count = 0;
-    enum iw_error error = job_retry_make(&worker->domain, &count);
-    flags_database_report(&worker->flags, &worker->context, error, "retries_failed");
+    enum iw_error error = job_retry_make(&periodic->shared->domain, &count);
+    shared_database_report(periodic->shared, error, "retries_failed");
     if (count > 0)
-        flags_lease_want(&worker->flags);
+        shared_lease_want(periodic->shared);
     return retries_pause_ms;
 }
 
 /* Ended sessions, tokens and invitations, old events and requests of the console. */
-static int64_t periodic_users(struct worker *worker)
+static int64_t periodic_users(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     int64_t requests = 0, others = 0;
-    enum iw_error error = request_log_forget_old(&worker->domain, &requests);
+    enum iw_error error = request_log_forget_old(&shared->domain, &requests);
     if (error == IW_OK)
-        error = user_forget(&worker->domain, &others);
-    flags_database_report(&worker->flags, &worker->context, error, "retention_failed");
+        error = user_forget(&shared->domain, &others);
+    shared_database_report(shared, error, "retention_failed");
     return error == IW_OK && requests + others >= users_step ? 0 : users_pause_ms;
 }
 
 /* Segments of orders for lists: the pauses are a multiple of the work. */
-static int64_t periodic_index(struct worker *worker)
+static int64_t periodic_index(struct periodic *periodic)
 {
     bool is_changed = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = order_search_index(&worker->domain, &worker->periodic.index_after_id, &is_changed);
-    flags_database_report(&worker->flags, &worker->context, error, "index_failed");
+    enum iw_error error =
+        order_search_index(&periodic->shared->domain, &periodic->index_after_id, &is_changed);
+    shared_database_report(periodic->shared, error, "index_failed");
     int64_t spent_ms = clock_monotonic_ms() - begin_ms;
     if (is_changed && error == IW_OK)
         return spent_ms * index_busy_factor;
@@ -192,12 +205,12 @@ static int64_t periodic_index(struct worker *worker)
 }
 
 /* A slice of a table: the pause is twenty times as long as the work. */
-static int64_t periodic_census(struct worker *worker)
+static int64_t periodic_census(struct periodic *periodic)
 {
     bool is_round = false;
     int64_t begin_ms = clock_monotonic_ms();
-    enum iw_error error = census_step(&worker->domain.db, &worker->periodic.census, &is_round);
-    flags_database_report(&worker->flags, &worker->context, error, "census_failed");
+    enum iw_error error = census_step(&periodic->shared->domain.db, &periodic->census, &is_round);
+    shared_database_report(periodic->shared, error, "census_failed");
     int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
     return is_round || error != IW_OK  ? census_pause_ms
            : pause_ms > census_step_ms ? pause_ms
@@ -205,78 +218,83 @@ static int64_t periodic_census(struct worker *worker)
 }
 
 /* The keys of this process are those of its start, so only a new start can change the result. */
-static int64_t periodic_keyring(struct worker *worker)
+static int64_t periodic_keyring(struct periodic *periodic)
 {
-    enum iw_error error = keyring_check(&worker->domain.db, &worker->config, &worker->keyring);
-    worker->flags.is_keyring_refused = error == IW_CONFIG_INVALID;
-    worker->flags.is_keyring_unchecked = error != IW_OK;
-    flags_database_report(&worker->flags, &worker->context, error, "keyring_check_failed");
-    flags_lease_want(&worker->flags);
+    struct shared *shared = periodic->shared;
+    enum iw_error error = keyring_check(&shared->domain.db, shared->domain.config, periodic->keyring);
+    shared->is_keyring_refused = error == IW_CONFIG_INVALID;
+    shared->is_keyring_unchecked = error != IW_OK;
+    shared_database_report(shared, error, "keyring_check_failed");
+    shared_lease_want(shared);
     return database_retry_ms;
 }
 
 /* Starts orders whose uploads are in the object store; nothing to do with a local store. */
-static int64_t periodic_uploads(struct worker *worker)
+static int64_t periodic_uploads(struct periodic *periodic)
 {
+    struct shared *shared = periodic->shared;
     bool is_more = false;
-    if (!domain_is_direct(&worker->domain))
+    if (!domain_is_direct(&shared->domain))
         return INT64_MAX / 2;
-    enum iw_error error = order_checks_run(&worker->domain, &is_more);
-    flags_database_report(&worker->flags, &worker->context, error, "upload_check_failed");
+    enum iw_error error = order_checks_run(&shared->domain, &is_more);
+    shared_database_report(shared, error, "upload_check_failed");
     return is_more && error == IW_OK ? 0 : uploads_pause_ms;
 }
 
+static int64_t periodic_mails(struct periodic *periodic)
+{
+    return mailer_step(periodic->mailer);
+}
+
 /* Each returns the pause before its next run. */
-static int64_t (*const runs[PERIODIC_COUNT])(struct worker *worker) = {
-    [PERIODIC_SWEEP] = periodic_sweep,
-    [PERIODIC_HASTEN] = periodic_hasten,
-    [PERIODIC_RETENTION] = periodic_retention,
-    [PERIODIC_RECLAIM] = periodic_reclaim,
-    [PERIODIC_ORPHANS] = periodic_orphans,
-    [PERIODIC_QUOTAS] = periodic_quotas,
-    [PERIODIC_KEYRING] = periodic_keyring,
-    [PERIODIC_INDEX] = periodic_index,
-    [PERIODIC_CENSUS] = periodic_census,
-    [PERIODIC_UPLOADS] = periodic_uploads,
-    [PERIODIC_MAILS] = mailer_step,
-    [PERIODIC_RETRIES] = periodic_retries,
+static int64_t (*const runs[PERIODIC_COUNT])(struct periodic *periodic) = {
+    [PERIODIC_SWEEP] = periodic_sweep,         [PERIODIC_HASTEN] = periodic_hasten,
+    [PERIODIC_RETENTION] = periodic_retention, [PERIODIC_RECLAIM] = periodic_reclaim,
+    [PERIODIC_ORPHANS] = periodic_orphans,     [PERIODIC_QUOTAS] = periodic_quotas,
+    [PERIODIC_KEYRING] = periodic_keyring,     [PERIODIC_INDEX] = periodic_index,
+    [PERIODIC_CENSUS] = periodic_census,       [PERIODIC_UPLOADS] = periodic_uploads,
+    [PERIODIC_MAILS] = periodic_mails,         [PERIODIC_RETRIES] = periodic_retries,
     [PERIODIC_USERS] = periodic_users,
 };
 
-void periodic_open(struct worker *worker)
+void periodic_open(struct periodic *periodic)
 {
-    worker->periodic.last = PERIODIC_COUNT - 1;
-    worker->periodic.orphans = storage_cursor_random(worker->storage);
+    periodic->last = PERIODIC_COUNT - 1;
+    periodic->orphans = storage_cursor_random(periodic->shared->domain.storage);
 }
 
 /* While the database is away only the sweep runs, and finds out when it is back. */
-static int64_t due_ms(const struct worker *worker, enum periodic_kind kind)
+static int64_t due_ms(const struct periodic *periodic, enum periodic_kind kind)
 {
-    if (worker->flags.stop_at_ms != 0 || (worker->flags.is_database_away && kind != PERIODIC_SWEEP))
+    struct shared *shared = periodic->shared;
+    if (shared->stop_at_ms != 0 || (shared->is_database_away && kind != PERIODIC_SWEEP))
         return INT64_MAX;
-    if (kind == PERIODIC_KEYRING && !worker->flags.is_keyring_unchecked)
+    if (kind == PERIODIC_KEYRING && !shared->is_keyring_unchecked)
         return INT64_MAX;
-    return kind == PERIODIC_RECLAIM && worker->flags.is_reclaim_wanted ? 0 : worker->periodic.at_ms[kind];
+    return kind == PERIODIC_RECLAIM && shared->is_reclaim_wanted ? 0 : periodic->at_ms[kind];
 }
 
-int64_t periodic_next_ms(const struct worker *worker)
+static int64_t periodic_next_ms(const void *part)
 {
+    const struct periodic *periodic = part;
     int64_t next_ms = INT64_MAX;
     for (int kind = 0; kind < PERIODIC_COUNT; kind++) {
-        int64_t at_ms = due_ms(worker, (enum periodic_kind)kind);
+        int64_t at_ms = due_ms(periodic, (enum periodic_kind)kind);
         next_ms = at_ms < next_ms ? at_ms : next_ms;
     }
     return next_ms;
 }
 
-void periodic_step(struct worker *worker, int64_t now_ms)
+static void periodic_step(void *part, int64_t now_ms)
 {
-    struct periodic *periodic = &worker->periodic;
+    struct periodic *periodic = part;
     for (int i = 0; i < PERIODIC_COUNT; i++) {
         periodic->last = (enum periodic_kind)((periodic->last + 1) % PERIODIC_COUNT);
-        if (due_ms(worker, periodic->last) > now_ms)
+        if (due_ms(periodic, periodic->last) > now_ms)
             continue;
-        periodic->at_ms[periodic->last] = now_ms + runs[periodic->last](worker);
+        periodic->at_ms[periodic->last] = now_ms + runs[periodic->last](periodic);
         return;
     }
 }
+
+const struct loop_timer periodic_timer = {periodic_next_ms, periodic_step};

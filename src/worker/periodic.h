@@ -10,8 +10,11 @@
 
 #include "db/census.h"
 #include "service/files/storage.h"
+#include "worker/loop.h"
 
-struct worker;
+struct keyring;
+struct mailer;
+struct shared;
 
 enum periodic_kind {
     PERIODIC_SWEEP,
@@ -31,6 +34,9 @@ enum periodic_kind {
 };
 
 struct periodic {
+    struct shared *shared;
+    const struct keyring *keyring; /* of the keys in use */
+    struct mailer *mailer;
     int64_t at_ms[PERIODIC_COUNT]; /* monotonic */
     enum periodic_kind last;       /* the one that ran last */
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
@@ -40,10 +46,9 @@ struct periodic {
     struct storage_cursor orphans; /* of the store: where the next step begins */
 };
 
-void periodic_open(struct worker *worker);
+/* With the file store open. */
+void periodic_open(struct periodic *periodic);
 
-/* The timer: one due piece of work, each kind in turn. */
-int64_t periodic_next_ms(const struct worker *worker);
-void periodic_step(struct worker *worker, int64_t now_ms);
+extern const struct loop_timer periodic_timer; /* one due piece of work, each kind in turn */
 
 #endif

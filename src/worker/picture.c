@@ -17,7 +17,9 @@
 #include "db/texts.h"
 #include "engine/protect/protect.h"
 #include "model/sniff.h"
-#include "worker/worker.h"
+#include "worker/image_process.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum { copy_bytes = 256 * 1024 };
 
@@ -54,15 +56,15 @@ static void picture_close(struct task *task)
 }
 
 /* Opens an input for reading. */
-static enum iw_error input_open(struct worker *worker, struct task *task, const char *text, const char *etag,
-                                int *input, struct storage_facts *facts)
+static enum iw_error input_open(const struct shared *shared, struct task *task, const char *text,
+                                const char *etag, int *input, struct storage_facts *facts)
 {
     struct storage_key key;
     if (text == NULL || !storage_key_read(text, &key)) {
         task->context.reason = "input_missing";
         return context_fail(&task->context, IW_NOT_FOUND, "The uploaded file no longer exists.");
     }
-    return storage_get_match(worker->storage, &task->context, &key, etag, input, facts);
+    return storage_get_match(shared->domain.storage, &task->context, &key, etag, input, facts);
 }
 
 /*
@@ -91,19 +93,19 @@ static enum iw_error candidates_open(const struct db *db, struct task *task)
     return context_fail(db->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-static enum iw_error inputs_open(struct worker *worker, struct task *task)
+static enum iw_error inputs_open(const struct shared *shared, struct task *task)
 {
     const struct job *job = &task->job;
-    const struct db db = {&task->context, worker->domain.db.connection};
+    const struct db db = {&task->context, shared->domain.db.connection};
     struct picture_part *picture = &task->picture;
     struct storage_facts facts;
     picture->watermark_number = 0;
-    enum iw_error error = input_open(worker, task, job->store_key, job->etag, &picture->input_file, &facts);
+    enum iw_error error = input_open(shared, task, job->store_key, job->etag, &picture->input_file, &facts);
     if (error == IW_OK)
         picture->input_bytes = facts.size_bytes;
     if (error == IW_OK && job->kind == JOB_EXTRACT && job->has_original)
         error =
-            input_open(worker, task, job->original_key, job->original_etag, &picture->original_file, NULL);
+            input_open(shared, task, job->original_key, job->original_etag, &picture->original_file, NULL);
     if (error == IW_OK && job->kind == JOB_EXTRACT)
         error = candidates_open(&db, task);
     if (error == IW_OK && job->kind == JOB_EMBED)
@@ -137,12 +139,13 @@ static struct outcome *refused_outcome(struct task *task)
                         "upload_refused");
 }
 
-static struct outcome *picture_prepare(struct worker *worker, struct task *task)
+static struct outcome *picture_prepare(void *jobs, struct task *task)
 {
+    const struct picture_jobs *pictures = jobs;
     struct outcome *refused = refused_outcome(task);
     if (refused != NULL)
         return refused;
-    enum iw_error error = inputs_open(worker, task);
+    enum iw_error error = inputs_open(pictures->shared, task);
     if (error == IW_OK)
         error = outputs_open(task);
     if (error == IW_OK)
@@ -200,16 +203,17 @@ static enum iw_error request_send(struct task *task, const struct image_slot *pr
  * A process that takes no picture is at fault; the picture waits for the next process. After a
  * death the picture gets a process that served no other: it must not fail for another's fault.
  */
-static struct outcome *picture_begin(struct worker *worker, struct task *task)
+static struct outcome *picture_begin(void *jobs, struct task *task)
 {
+    const struct picture_jobs *pictures = jobs;
     struct image_slot *process;
-    while ((process = image_process_idle(worker, task->job.deaths > 0)) != NULL) {
+    while ((process = image_process_idle(pictures->processes, task->job.deaths > 0)) != NULL) {
         if (request_send(task, process) == IW_OK) {
             files_close((int *const[]){&task->picture.input_file, &task->picture.original_file,
                                        &task->picture.candidates_file},
                         3);
             task_start(task);
-            task->deadline_ms = task->begun_ms + worker->config.image_timeout_s * 1000;
+            task->deadline_ms = task->begun_ms + pictures->shared->domain.config->image_timeout_s * 1000;
             task->picture.process = process;
             task->picture.is_process_fresh = process->served++ == 0;
             process->task = task;
@@ -217,7 +221,7 @@ static struct outcome *picture_begin(struct worker *worker, struct task *task)
         }
         log_failure(&task->context, "job_not_begun");
         context_clear(&task->context);
-        image_process_fail(worker, process, "not_sent", "An image process takes no requests.");
+        image_process_fail(pictures->processes, process, "not_sent", "An image process takes no requests.");
     }
     return NULL;
 }
@@ -230,7 +234,7 @@ static void picture_kill(struct task *task)
 /* ---- the answer into the store ---- */
 
 /* Copies an anonymous file into the store and hashes it; sets size, digest, and format by the first bytes. */
-static enum iw_error bytes_store(struct worker *worker, struct task *task, int file,
+static enum iw_error bytes_store(const struct shared *shared, struct task *task, int file,
                                  const struct storage_key *key, struct result *result)
 {
     struct context *context = &task->context;
@@ -238,7 +242,7 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     unsigned char *piece = arena_alloc(task->arena, copy_bytes);
     struct crypto_hash *hash;
     ssize_t size;
-    enum iw_error error = storage_put_begin(worker->storage, context, key, &writer);
+    enum iw_error error = storage_put_begin(shared->domain.storage, context, key, &writer);
     if (error != IW_OK)
         return error;
     hash = crypto_hash_begin();
@@ -258,7 +262,8 @@ static enum iw_error bytes_store(struct worker *worker, struct task *task, int f
     return storage_put_commit(writer, context);
 }
 
-static enum iw_error result_store(struct worker *worker, struct task *task, const struct image_answer *answer)
+static enum iw_error result_store(const struct shared *shared, struct task *task,
+                                  const struct image_answer *answer)
 {
     struct outcome *outcome = task_outcome(task, OUTCOME_RESULT);
     struct stat facts;
@@ -277,7 +282,7 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     outcome->result.width_px = answer->width_px;
     outcome->result.height_px = answer->height_px;
     outcome->result.protection_percent = (int)answer->protection_percent;
-    enum iw_error error = bytes_store(worker, task, task->picture.result_file, &key, &outcome->result);
+    enum iw_error error = bytes_store(shared, task, task->picture.result_file, &key, &outcome->result);
     if (error != IW_OK)
         return error;
     task->result_key = key;
@@ -289,14 +294,14 @@ static enum iw_error result_store(struct worker *worker, struct task *task, cons
     return IW_OK;
 }
 
-static enum iw_error thumbnail_store(struct worker *worker, struct task *task)
+static enum iw_error thumbnail_store(const struct shared *shared, struct task *task)
 {
     struct result written = {.format = FORMAT_NONE};
     const struct storage_key key = {
         .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
     if (!file_freeze(task->picture.thumbnail_file))
         return IW_IO_FAILED;
-    enum iw_error error = bytes_store(worker, task, task->picture.thumbnail_file, &key, &written);
+    enum iw_error error = bytes_store(shared, task, task->picture.thumbnail_file, &key, &written);
     if (error != IW_OK)
         return error;
     task->thumbnail_key = key;
@@ -372,7 +377,7 @@ static struct outcome *refusal_outcome(struct task *task, const struct image_ans
 }
 
 /* The process died while it had the picture: the death counts, with any killer. */
-static struct outcome *death_outcome(struct worker *worker, struct task *task)
+static struct outcome *death_outcome(const struct shared *shared, struct task *task)
 {
     int wait_status = task->picture.wait_status;
     log_event(LOG_ERROR, &task->context, "image_process_died",
@@ -381,7 +386,7 @@ static struct outcome *death_outcome(struct worker *worker, struct task *task)
               LOG_NUMBER("status", WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
               LOG_NUMBER("attempt", task->job.attempt), LOG_NUMBER("deaths", task->job.deaths + 1));
     bool is_timeout = task->is_overdue || (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU);
-    metrics_add(worker->metrics, METRIC_IMAGE_DEATHS, is_timeout ? METRIC_DEATH_TIMEOUT : METRIC_DEATH_CRASH,
+    metrics_add(shared->metrics, METRIC_IMAGE_DEATHS, is_timeout ? METRIC_DEATH_TIMEOUT : METRIC_DEATH_CRASH,
                 0, 1);
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == image_exit_no_memory)
         return memory_outcome(task);
@@ -390,12 +395,12 @@ static struct outcome *death_outcome(struct worker *worker, struct task *task)
 }
 
 /* Two steps: the result, then the thumbnail.  Storing takes milliseconds, and the loop must get its turn. */
-static struct outcome *picture_store(struct worker *worker, struct task *task,
+static struct outcome *picture_store(const struct shared *shared, struct task *task,
                                      const struct image_answer *answer)
 {
     bool has_thumbnail = answer->thumbnail_bytes > 0 && task->picture.thumbnail_file >= 0;
     enum iw_error error =
-        task->picture.is_stored ? thumbnail_store(worker, task) : result_store(worker, task, answer);
+        task->picture.is_stored ? thumbnail_store(shared, task) : result_store(shared, task, answer);
     if (error == IW_OK && has_thumbnail && !task->picture.is_stored) {
         task->picture.is_stored = true;
         return NULL;
@@ -403,15 +408,15 @@ static struct outcome *picture_store(struct worker *worker, struct task *task,
     picture_close(task);
     if (error == IW_OK)
         return outcome_note(task, answer);
-    task_discard(task, worker->storage);
+    task_discard(task, shared->domain.storage);
     return task_failure(task, "result_not_stored", "result_unsound");
 }
 
 /* The outcome of a result that is out of proportion to its source; NULL for any other. */
-static struct outcome *excess_outcome(struct worker *worker, struct task *task,
+static struct outcome *excess_outcome(const struct shared *shared, struct task *task,
                                       const struct image_answer *answer)
 {
-    const struct config *config = &worker->config;
+    const struct config *config = shared->domain.config;
     if (answer->output_bytes <= (uint64_t)config->image_result_floor_bytes ||
         answer->output_bytes / (uint64_t)config->image_result_times_max < (uint64_t)task->picture.input_bytes)
         return NULL;
@@ -423,20 +428,21 @@ static struct outcome *excess_outcome(struct worker *worker, struct task *task,
     return task_trouble(task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_LARGE, sentence, "result_too_large");
 }
 
-static struct outcome *picture_finish(struct worker *worker, struct task *task)
+static struct outcome *picture_finish(void *jobs, struct task *task)
 {
+    const struct shared *shared = ((const struct picture_jobs *)jobs)->shared;
     const struct image_answer *answer = task->picture.answer;
     if (answer != NULL && answer->error == IW_OK && task->picture.is_stored)
-        return picture_store(worker, task, answer);
+        return picture_store(shared, task, answer);
     for (unsigned stage = 0; answer != NULL && stage < image_stage_count; stage++)
-        metrics_add(worker->metrics, METRIC_STAGE_MS, stage, 0, answer->stage_ms[stage]);
+        metrics_add(shared->metrics, METRIC_STAGE_MS, stage, 0, answer->stage_ms[stage]);
     if (answer != NULL && answer->error == IW_OK && task->job.kind != JOB_EXTRACT) {
-        struct outcome *excess = excess_outcome(worker, task, answer);
-        return excess != NULL ? excess : picture_store(worker, task, answer);
+        struct outcome *excess = excess_outcome(shared, task, answer);
+        return excess != NULL ? excess : picture_store(shared, task, answer);
     }
     picture_close(task);
     if (answer == NULL)
-        return death_outcome(worker, task);
+        return death_outcome(shared, task);
     bool is_reading = answer->error == IW_OK || answer->error == IW_WATERMARK_NOT_FOUND;
     return task->job.kind == JOB_EXTRACT && is_reading ? reading_outcome(task, answer)
                                                        : refusal_outcome(task, answer);

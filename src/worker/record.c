@@ -5,11 +5,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "db/orders.h"
-#include "worker/worker.h"
+#include "service/redis/queue.h"
+#include "worker/cleanup.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum { record_retry_first_ms = 500, record_retry_longest_ms = 5000 };
 
-static void outcome_log(const struct worker *worker, const struct task *task,
+static void outcome_log(const struct shared *shared, const struct task *task,
                         const struct outcome_effect *effect)
 {
     static const struct {
@@ -23,8 +26,8 @@ static void outcome_log(const struct worker *worker, const struct task *task,
     const struct outcome *outcome = &task->outcome;
     enum job_event event = effect->verdict.event;
     int64_t spent_ms = clock_monotonic_ms() - task->begun_ms;
-    metrics_add(worker->metrics, METRIC_JOBS, task->job.kind, events[event].result, 1);
-    metrics_observe(worker->metrics, METRIC_JOB_SECONDS, task->job.kind, spent_ms);
+    metrics_add(shared->metrics, METRIC_JOBS, task->job.kind, events[event].result, 1);
+    metrics_observe(shared->metrics, METRIC_JOB_SECONDS, task->job.kind, spent_ms);
     log_event(outcome->kind == OUTCOME_TROUBLE ? LOG_WARN : LOG_INFO, &task->context, events[event].name,
               LOG_TEXT("kind", job_kind_name(task->job.kind)), LOG_NUMBER("file_id", task->job.file_id),
               LOG_NUMBER("attempt", task->job.attempt),
@@ -35,26 +38,27 @@ static void outcome_log(const struct worker *worker, const struct task *task,
 }
 
 /* Follows up on a record. */
-static void effect_apply(struct worker *worker, struct task *task, const struct outcome_effect *effect)
+static void effect_apply(const struct record *record, struct task *task, const struct outcome_effect *effect)
 {
+    struct shared *shared = record->shared;
     if (effect->is_order_gone)
-        task_discard(task, worker->storage);
+        task_discard(task, shared->domain.storage);
     if (!effect->is_thumbnail_used && task->thumbnail_key.order_id != 0) {
         task->result_key.order_id = 0;
-        task_discard(task, worker->storage);
+        task_discard(task, shared->domain.storage);
     }
     bool is_pushed = task->job.kind == JOB_PUSH && effect->verdict.event != JOB_EVENT_RETRY;
     if (is_pushed && storage_key_read(task->job.result_key, &task->result_key))
-        task_discard(task, worker->storage);
+        task_discard(task, shared->domain.storage);
     if (effect->is_job_queued) {
-        flags_lease_want(&worker->flags);
-        queue_notify(worker->domain.redis, &worker->start, &task->context, task->job.order_id);
+        shared_lease_want(shared);
+        queue_notify(shared->domain.redis, shared->start, &task->context, task->job.order_id);
     }
     if (!effect->is_order_ended)
         return;
     log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
-    deliver_wake(worker);
-    cleanup_add(worker, task->job.order_id);
+    shared->is_delivery_wanted = true;
+    cleanup_add(record->cleanup, task->job.order_id);
 }
 
 /*
@@ -62,12 +66,12 @@ static void effect_apply(struct worker *worker, struct task *task, const struct 
  * reply was lost.  So keep files that rows name, and all of them when the rows cannot be read:
  * unnamed ones are deleted with the order.
  */
-static void refused_discard(struct worker *worker, struct task *task)
+static void refused_discard(struct shared *shared, struct task *task)
 {
     struct storage_key *const own[] = {&task->result_key, &task->thumbnail_key};
     struct query_texts named;
     context_clear(&task->context);
-    bool is_known = orders_store_keys(&(struct db){&task->context, worker->domain.db.connection},
+    bool is_known = orders_store_keys(&(struct db){&task->context, shared->domain.db.connection},
                                       task->job.order_id, &named) == IW_OK;
     for (int i = 0; i < 2; i++) {
         const char *text = storage_key_text(task->arena, own[i]);
@@ -77,25 +81,25 @@ static void refused_discard(struct worker *worker, struct task *task)
         if (is_named)
             own[i]->order_id = 0;
     }
-    task_discard(task, worker->storage);
-    worker->flags.is_reclaim_wanted = true;
+    task_discard(task, shared->domain.storage);
+    shared->is_reclaim_wanted = true;
 }
 
-bool record_outcome(struct worker *worker, struct task *task)
+bool record_outcome(const struct record *record, struct task *task)
 {
     struct outcome_effect effect;
-    struct domain domain = worker->domain;
+    struct domain domain = record->shared->domain;
     domain_context_set(&domain, &task->context);
     context_clear(&task->context);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
     if (error == IW_OK) {
-        outcome_log(worker, task, &effect);
-        effect_apply(worker, task, &effect);
+        outcome_log(record->shared, task, &effect);
+        effect_apply(record, task, &effect);
         return true;
     }
     if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
         log_failure(&task->context, "outcome_refused");
-        refused_discard(worker, task);
+        refused_discard(record->shared, task);
         return true;
     }
     int64_t wait_ms = record_retry_first_ms << (task->record_failures < 4 ? task->record_failures : 4);

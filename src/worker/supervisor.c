@@ -1,7 +1,6 @@
 #include "worker/supervisor.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,15 +11,56 @@
 #include "base/process.h"
 #include "db/db.h"
 #include "db/workers.h"
-#include "worker/worker.h"
+#include "domain/keyring.h"
+#include "worker/archive.h"
+#include "worker/cleanup.h"
+#include "worker/deliver.h"
+#include "worker/heartbeat.h"
+#include "worker/image_process.h"
+#include "worker/lease.h"
+#include "worker/loop.h"
+#include "worker/mailer.h"
+#include "worker/periodic.h"
+#include "worker/picture.h"
+#include "worker/shared.h"
+#include "worker/task.h"
+#include "worker/transfer.h"
+#include "worker/work.h"
 
 enum {
-    turn_longest_ms = 1000,
     store_retry_ms = 2000,
     turn_arena_bytes = 256 * 1024 * 1024,
     processes_max = 256,
     /* A socket for each image process, a pipe for each of its two tasks, signals, wake-ups, two senders. */
     polls_max = 3 * processes_max + 2 + 2 * sender_descriptors_max
+};
+
+/* The whole worker: only this file knows it. */
+struct worker {
+    const char *config_file;
+    struct config start;        /* as at the start */
+    struct config config;       /* in use */
+    struct arena *config_arena; /* of config */
+    struct arena *arena;        /* of one turn of the loop */
+    struct context context;     /* on arena */
+    struct keyring keyring;     /* of the keys in use */
+    struct shared shared;
+    struct task_pool pools[JOB_CLASS_COUNT];
+
+    struct image_processes processes;
+    struct picture_jobs pictures;
+    struct archive_jobs archives;
+    struct transfer_jobs transfers;
+    struct deliver deliver;
+    struct mailer mailer;
+    struct cleanup cleanup;
+    struct lease_state lease;
+    struct work work;
+    struct periodic periodic;
+    struct heartbeat heartbeat;
+
+    struct loop loop;
+    struct pollfd polls[polls_max];
 };
 
 static void level_apply(const struct config *config)
@@ -41,12 +81,12 @@ static enum iw_error keys_reload(struct worker *worker)
     struct keyring fresh = worker->keyring;
     enum iw_error error = keyring_load(context, &worker->config, KEYRING_SIGNING, &fresh);
     if (error == IW_OK)
-        error = keyring_check(&worker->domain.db, &worker->config, &fresh);
+        error = keyring_check(&worker->shared.domain.db, &worker->config, &fresh);
     if (error == IW_CONFIG_INVALID)
         return error;
-    worker->flags.is_keyring_unchecked = worker->flags.is_keyring_unchecked || error != IW_OK;
+    worker->shared.is_keyring_unchecked = worker->shared.is_keyring_unchecked || error != IW_OK;
     context_clear(context);
-    error = deliver_reload(worker, context);
+    error = deliver_reload(&worker->deliver, context);
     if (error == IW_OK)
         worker->keyring = fresh;
     return error;
@@ -76,7 +116,7 @@ static void worker_reload(struct worker *worker)
         log_failure(&worker->context, "reload_refused");
         context_clear(&worker->context);
     }
-    sender_reload(&worker->transfers);
+    sender_reload(&worker->transfers.sender);
     log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
     process_notify("READY=1");
 }
@@ -87,111 +127,46 @@ static void worker_stop(struct worker *worker)
     unsigned jobs = 0;
     for (const struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
         jobs += task_busy_count(pool) - task_count(pool, TASK_LEASED) - task_count(pool, TASK_PREFETCHED);
-    worker->flags.stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
+    worker->shared.stop_at_ms = clock_monotonic_ms() + worker->config.image_timeout_s * 1000;
     process_notify("STOPPING=1");
     log_event(LOG_INFO, NULL, "stopping", LOG_NUMBER("jobs", jobs));
 }
 
-static unsigned signals_poll(struct worker *worker, struct pollfd *polls, unsigned room)
+static unsigned signals_poll(void *part, struct pollfd *polls, unsigned room)
 {
-    (void)worker;
+    (void)part;
     if (room > 0)
         polls[0] = (struct pollfd){.fd = process_signal_descriptor(), .events = POLLIN};
     return room > 0;
 }
 
-static void signals_take(struct worker *worker, const struct pollfd *polls, unsigned count)
+static void signals_take(void *part, const struct pollfd *polls, unsigned count)
 {
+    struct worker *worker = part;
     (void)polls;
     (void)count;
     process_signal_drain();
     if (process_reload_asked)
         worker_reload(worker);
-    if (process_stop_count > 0 && worker->flags.stop_at_ms == 0)
+    if (process_stop_count > 0 && worker->shared.stop_at_ms == 0)
         worker_stop(worker);
 }
 
+static const struct loop_source signals_source = {.poll = signals_poll, .take = signals_take};
+
 /* ---- the loop ---- */
-
-/* Descriptors to poll.  take is called after every poll, also without an event. */
-struct event_source {
-    unsigned (*poll)(struct worker *worker, struct pollfd *polls, unsigned room);
-    void (*take)(struct worker *worker, const struct pollfd *polls, unsigned count);
-    int64_t (*next_ms)(const struct worker *worker); /* take wants to be called then; NULL: never */
-};
-
-static const struct event_source sources[] = {
-    {signals_poll, signals_take, NULL}, {image_process_poll, image_process_take, NULL},
-    {archive_poll, archive_take, NULL}, {transfer_poll, transfer_take, transfer_next_ms},
-    {lease_poll, lease_take, NULL},     {deliver_poll, deliver_take, deliver_socket_next_ms},
-};
-
-/* Work at a time.  One step takes milliseconds at most, or is rare. */
-struct timer {
-    int64_t (*next_ms)(const struct worker *worker); /* monotonic; INT64_MAX: never */
-    void (*step)(struct worker *worker, int64_t now_ms);
-};
-
-static const struct timer timers[] = {
-    {heartbeat_next_ms, heartbeat_step}, {image_process_next_ms, image_process_step},
-    {work_next_ms, work_step},           {lease_next_ms, lease_step},
-    {cleanup_next_ms, cleanup_step},     {periodic_next_ms, periodic_step},
-    {deliver_next_ms, deliver_step},
-};
-
-enum { source_count = sizeof sources / sizeof sources[0], timer_count = sizeof timers / sizeof timers[0] };
-
-/* Runs one due timer, each in its turn. */
-static void timer_step(struct worker *worker)
-{
-    int64_t now_ms = clock_monotonic_ms();
-    for (unsigned i = 0; i < timer_count; i++) {
-        worker->timer_last = (worker->timer_last + 1) % timer_count;
-        const struct timer *timer = &timers[worker->timer_last];
-        if (timer->next_ms(worker) <= now_ms) {
-            timer->step(worker, now_ms);
-            return;
-        }
-    }
-}
-
-/* Milliseconds until the next timer or source is due. */
-static int wait_ms(const struct worker *worker)
-{
-    int64_t now_ms = clock_monotonic_ms(), next_ms = now_ms + turn_longest_ms;
-    for (unsigned i = 0; i < timer_count + source_count; i++) {
-        int64_t (*next)(const struct worker *) =
-            i < timer_count ? timers[i].next_ms : sources[i - timer_count].next_ms;
-        int64_t at_ms = next != NULL ? next(worker) : INT64_MAX;
-        next_ms = at_ms < next_ms ? at_ms : next_ms;
-    }
-    return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
-}
-
-/* Waits for an event until the next timer, and gives each source its events. */
-static void events_take(struct worker *worker)
-{
-    struct pollfd polls[polls_max];
-    unsigned firsts[source_count + 1] = {0};
-    for (unsigned i = 0; i < source_count; i++)
-        firsts[i + 1] = firsts[i] + sources[i].poll(worker, polls + firsts[i], polls_max - firsts[i]);
-    if (poll(polls, firsts[source_count], wait_ms(worker)) < 0)
-        return;
-    for (unsigned i = 0; i < source_count; i++)
-        sources[i].take(worker, polls + firsts[i], firsts[i + 1] - firsts[i]);
-}
 
 /* True when all jobs are finished, at a second TERM, or when finishing takes too long. */
 static bool is_over(const struct worker *worker)
 {
-    if (worker->flags.is_keyring_refused)
+    if (worker->shared.is_keyring_refused)
         return true;
-    if (worker->flags.stop_at_ms == 0)
+    if (worker->shared.stop_at_ms == 0)
         return false;
     unsigned busy = worker->deliver.count;
     for (const struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
         busy += task_busy_count(pool);
-    return process_stop_count > 1 || busy == 0 || clock_monotonic_ms() >= worker->flags.stop_at_ms;
+    return process_stop_count > 1 || busy == 0 || clock_monotonic_ms() >= worker->shared.stop_at_ms;
 }
 
 /*
@@ -203,12 +178,12 @@ static void worker_serve(struct worker *worker)
     while (!is_over(worker)) {
         arena_reset(worker->arena);
         context_init(&worker->context, worker->arena, NULL);
-        events_take(worker);
-        work_begin(worker);
-        timer_step(worker);
+        loop_wait(&worker->loop);
+        work_begin(&worker->work);
+        loop_step(&worker->loop);
     }
-    while (process_stop_count < 2 && cleanup_next_ms(worker) != INT64_MAX)
-        cleanup_step(worker, clock_monotonic_ms());
+    while (process_stop_count < 2 && cleanup_timer.next_ms(&worker->cleanup) != INT64_MAX)
+        cleanup_timer.step(&worker->cleanup, clock_monotonic_ms());
 }
 
 /* ---- start and stop ---- */
@@ -232,17 +207,68 @@ static enum iw_error programs_check(struct context *context, const struct config
     return IW_OK;
 }
 
+/* Gives each part what it needs. */
+static void parts_wire(struct worker *worker)
+{
+    struct shared *shared = &worker->shared;
+    struct image_processes *processes = &worker->processes;
+    struct task_pool *pools = worker->pools, *images = &pools[JOB_CLASS_IMAGE];
+    const struct work_kind picture = {&picture_kind, &worker->pictures};
+    *shared = (struct shared){.domain = {.context = &worker->context, .config = &worker->config},
+                              .start = &worker->start};
+    *processes = (struct image_processes){.shared = shared, .keyring = &worker->keyring};
+    worker->pictures = (struct picture_jobs){.shared = shared, .processes = processes};
+    worker->archives = (struct archive_jobs){.shared = shared, .pool = images};
+    worker->transfers = (struct transfer_jobs){.shared = shared, .pool = &pools[JOB_CLASS_TRANSFER]};
+    worker->deliver = (struct deliver){.shared = shared};
+    worker->mailer = (struct mailer){.shared = shared, .secret_box = &worker->deliver.secret_box};
+    worker->cleanup = (struct cleanup){.shared = shared, .pictures = images};
+    worker->lease = (struct lease_state){
+        .shared = shared, .pools = pools, .processes = processes, .transfers = &worker->transfers.sender};
+    worker->work = (struct work){.shared = shared,
+                                 .pools = pools,
+                                 .kinds = {[JOB_PROTECT] = picture,
+                                           [JOB_EMBED] = picture,
+                                           [JOB_EXTRACT] = picture,
+                                           [JOB_ARCHIVE] = {&archive_kind, &worker->archives},
+                                           [JOB_FETCH] = {&transfer_fetch_kind, &worker->transfers},
+                                           [JOB_PUSH] = {&transfer_push_kind, &worker->transfers}},
+                                 .lease = &worker->lease,
+                                 .record = {.shared = shared, .cleanup = &worker->cleanup}};
+    worker->periodic =
+        (struct periodic){.shared = shared, .keyring = &worker->keyring, .mailer = &worker->mailer};
+    worker->heartbeat = (struct heartbeat){.shared = shared, .pools = pools, .processes = processes};
+    worker->loop = (struct loop){.sources = {{&signals_source, worker},
+                                             {&image_process_source, processes},
+                                             {&archive_source, &worker->archives},
+                                             {&transfer_source, &worker->transfers},
+                                             {&lease_source, &worker->lease},
+                                             {&deliver_source, &worker->deliver}},
+                                 .timers = {{&heartbeat_timer, &worker->heartbeat},
+                                            {&image_process_timer, processes},
+                                            {&work_timer, &worker->work},
+                                            {&lease_timer, &worker->lease},
+                                            {&cleanup_timer, &worker->cleanup},
+                                            {&periodic_timer, &worker->periodic},
+                                            {&deliver_timer, &worker->deliver}},
+                                 .polls = worker->polls,
+                                 .polls_max = polls_max};
+}
+
 /* A source may hang until its time limit, so that transfers keep room for other accounts; pictures do not. */
 static enum iw_error pools_make(struct worker *worker, struct context *context)
 {
     unsigned processes = (unsigned)worker->config.worker_processes;
     unsigned transfers = (unsigned)worker->config.worker_transfers;
-    enum iw_error error =
-        image_process_open(worker, context, processes < processes_max ? processes : processes_max);
+    enum iw_error error = image_process_open(&worker->processes, context,
+                                             processes < processes_max ? processes : processes_max);
     /* Two for each process: while it has one, the job before is recorded or the next one waits. */
     task_pool_make(&worker->pools[JOB_CLASS_IMAGE], JOB_CLASS_IMAGE, 2 * worker->processes.count,
                    2 * processes_max);
     task_pool_make(&worker->pools[JOB_CLASS_TRANSFER], JOB_CLASS_TRANSFER, transfers, transfers / 2);
+    /* The child of an archive takes the place of an image process. */
+    worker->work.places[JOB_CLASS_IMAGE] = worker->processes.count;
+    worker->work.places[JOB_CLASS_TRANSFER] = transfers;
     return error;
 }
 
@@ -251,7 +277,7 @@ static enum iw_error pools_make(struct worker *worker, struct context *context)
 static enum iw_error store_wait(struct worker *worker, struct context *context)
 {
     for (bool is_first = true;; is_first = false) {
-        enum iw_error error = storage_open(context, &worker->start, &worker->storage);
+        enum iw_error error = storage_open(context, &worker->start, &worker->shared.domain.storage);
         if (error == IW_OK && !is_first)
             log_event(LOG_INFO, NULL, "store_back");
         if (error != IW_SERVICE_UNAVAILABLE || process_stop_count > 0)
@@ -287,11 +313,11 @@ static enum iw_error keyring_open(struct worker *worker, struct context *context
 
 static enum iw_error keyring_compare_all(struct worker *worker, struct context *context)
 {
-    const struct db db = {context, worker->domain.db.connection};
+    const struct db db = {context, worker->shared.domain.db.connection};
     enum iw_error error = keyring_check(&db, &worker->config, &worker->keyring);
     if (error == IW_CONFIG_INVALID)
         return error;
-    worker->flags.is_keyring_unchecked = error != IW_OK;
+    worker->shared.is_keyring_unchecked = error != IW_OK;
     context_clear(context);
     return IW_OK;
 }
@@ -312,47 +338,46 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     worker->config_arena = arena_new(0);
     worker->config = worker->start;
     context_init(&worker->context, worker->arena, NULL);
+    parts_wire(worker);
     /* Before the wait for the file store, which systemd counts as started. */
     error = keyring_open(worker, context);
     if (error == IW_OK)
         error = pools_make(worker, context);
     if (error == IW_OK)
-        error = image_process_prove(worker, context);
+        error = image_process_prove(&worker->processes, context);
     if (error == IW_OK)
         error = store_wait(worker, context);
     if (error != IW_OK)
         return error;
-    worker->domain = (struct domain){.context = &worker->context,
-                                     .config = &worker->config,
-                                     .db = {&worker->context, db_new(&worker->start, database_password)},
-                                     .redis = redis_new(&worker->start, redis_password)};
-    worker->domain.storage = worker->storage;
-    db_statement_limit_s(worker->domain.db.connection, 4 * (unsigned)worker->start.database_timeout_s);
-    worker->metrics = metrics_new(NULL, 0);
-    owner_self(worker->owner);
-    owner_machine(worker->machine);
-    lease_open(worker, redis_new(&worker->start, redis_password));
-    periodic_open(worker);
-    error = deliver_open(worker, context);
+    struct domain *domain = &worker->shared.domain;
+    domain->db = (struct db){&worker->context, db_new(&worker->start, database_password)};
+    domain->redis = redis_new(&worker->start, redis_password);
+    db_statement_limit_s(domain->db.connection, 4 * (unsigned)worker->start.database_timeout_s);
+    worker->shared.metrics = metrics_new(NULL, 0);
+    owner_self(worker->shared.owner);
+    owner_machine(worker->shared.machine);
+    lease_open(&worker->lease, redis_new(&worker->start, redis_password));
+    periodic_open(&worker->periodic);
+    error = deliver_open(&worker->deliver, context);
     if (error == IW_OK)
         error = keyring_compare_all(worker, context);
     if (error == IW_OK)
-        error = sender_open(&worker->transfers, context, &worker->config);
+        error = sender_open(&worker->transfers.sender, context, &worker->config);
     return error == IW_OK ? process_pid_file_write(context, worker->start.worker_pid_file) : error;
 }
 
 static void worker_close(struct worker *worker)
 {
-    sender_close(&worker->transfers);
-    image_process_close(worker);
-    work_close(worker);
-    deliver_close(worker);
-    mailer_close(worker);
-    lease_close(worker);
-    redis_free(worker->domain.redis);
-    db_free(worker->domain.db.connection);
-    storage_close(worker->storage);
-    metrics_free(worker->metrics);
+    sender_close(&worker->transfers.sender);
+    image_process_close(&worker->processes);
+    work_close(&worker->work);
+    deliver_close(&worker->deliver);
+    mailer_close(&worker->mailer);
+    lease_close(&worker->lease);
+    redis_free(worker->shared.domain.redis);
+    db_free(worker->shared.domain.db.connection);
+    storage_close(worker->shared.domain.storage);
+    metrics_free(worker->shared.metrics);
     arena_free(worker->config_arena);
 }
 
@@ -380,17 +405,17 @@ int supervisor_run(struct context *context, const char *config_file)
         return EXIT_SUCCESS;
     }
     log_event(LOG_INFO, NULL, "started", LOG_NUMBER("processes", worker.processes.count),
-              LOG_TEXT("owner", worker.owner));
+              LOG_TEXT("owner", worker.shared.owner));
     process_notify("READY=1");
     fault_point(FAULT_PROCESS_STARTED, "worker");
     worker_serve(&worker);
     process_pid_file_remove(worker.start.worker_pid_file);
-    if (workers_forget(&worker.domain.db, worker.owner) != IW_OK)
+    if (workers_forget(&worker.shared.domain.db, worker.shared.owner) != IW_OK)
         context_clear(&worker.context);
     worker_close(&worker);
     log_event(LOG_INFO, NULL, "stopped");
     arena_free(worker.arena);
-    if (!worker.flags.is_keyring_refused)
+    if (!worker.shared.is_keyring_refused)
         return EXIT_SUCCESS;
     context_fail(context, IW_CONFIG_INVALID, "The keys do not belong to the database.");
     return EXIT_FAILURE;

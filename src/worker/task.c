@@ -75,7 +75,7 @@ void task_assign(struct task_pool *pool, const struct job *job)
     task->is_overdue = false;
     task->begun_ms = clock_monotonic_ms();
     task->deadline_ms = INT64_MAX;
-    task->release_at_ms = task->begun_ms + picture_quick_ms;
+    task->release_at_ms = task->begun_ms + task_quick_ms;
     task->release_retry_ms = 0;
     task->result_key.order_id = task->thumbnail_key.order_id = 0;
 }

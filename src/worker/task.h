@@ -7,15 +7,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/context.h"
 #include "db/jobs.h"
 #include "domain/orders/outcome.h"
 #include "model/job.h"
 #include "service/files/storage.h"
-#include "worker/archive.h"
-#include "worker/picture.h"
-#include "worker/transfer.h"
+#include "service/net/fetch.h"
+
+struct archive_report;
+struct image_answer;
+struct image_slot;
+struct upload_sink;
+
+/* A picture that takes less is quick.  The longest wait of a prefetched job, too. */
+enum { task_quick_ms = 1000 };
 
 enum task_state {
     TASK_FREE,       /* no job */
@@ -24,6 +31,41 @@ enum task_state {
     TASK_RUNNING,    /* an image process, a child or the network works on it */
     TASK_ANSWERED,   /* the work ended; its outcome is not made yet */
     TASK_RECORDING   /* the outcome waits for the database */
+};
+
+/* The part of a job on one picture.  Descriptors are -1 when closed. */
+struct picture_part {
+    int input_file;    /* open until the job starts */
+    int original_file; /* the same; only for an extraction with its original */
+    int64_t input_bytes;
+    int candidates_file; /* the same; the account's numbers, only for an extraction */
+    uint64_t watermark_number;
+    int result_file; /* anonymous; the image process writes to it */
+    int thumbnail_file;
+    struct image_slot *process; /* valid when TASK_RUNNING */
+    bool is_process_fresh;      /* it served no picture before this one */
+
+    /* TASK_ANSWERED */
+    const struct image_answer *answer; /* NULL: the process died */
+    int wait_status;                   /* valid when it died */
+    bool is_stored;                    /* the result is stored, the thumbnail is not */
+};
+
+/* The part of an archive. */
+struct archive_part {
+    pid_t child;    /* 0: none */
+    int child_pipe; /* it writes its report there; -1: none */
+    struct storage_key key;
+    const struct archive_report *report; /* valid when TASK_ANSWERED */
+};
+
+/* The part of a transfer. */
+struct transfer_part {
+    struct upload_sink *sink;       /* of a fetch; NULL: none */
+    struct storage_key key;         /* of the fetched bytes; valid with sink */
+    int source_file;                /* of a push; -1: none */
+    char server[fetch_server_size]; /* valid when TASK_RUNNING */
+    struct fetch_result result;     /* valid when TASK_ANSWERED */
 };
 
 struct task {

@@ -11,7 +11,9 @@
 #include "db/files.h"
 #include "domain/webhooks/outgoing.h"
 #include "model/peer.h"
-#include "worker/worker.h"
+#include "service/files/upload_sink.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 enum { redirects_max = 3 };
 
@@ -88,9 +90,9 @@ static void transfer_done(void *user, const struct fetch_result *result)
 }
 
 /* True when the job must wait: an account has as many requests to a server as stay free (deliver.c). */
-static bool server_is_busy(const struct worker *worker, struct task *task, const char *url)
+static bool server_is_busy(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {
-    const struct task_pool *pool = &worker->pools[JOB_CLASS_TRANSFER];
+    const struct task_pool *pool = transfers->pool;
     unsigned busy = 0, own = 0;
     fetch_server(url, task->transfer.server);
     for (const struct task *other = pool->tasks; other < pool->tasks + pool->count; other++) {
@@ -99,7 +101,7 @@ static bool server_is_busy(const struct worker *worker, struct task *task, const
         busy += is_rival;
         own += is_rival && other->job.account_id == task->job.account_id;
     }
-    return busy + own >= (unsigned)worker->config.outgoing_server_requests;
+    return busy + own >= (unsigned)transfers->shared->domain.config->outgoing_server_requests;
 }
 
 /* Returns the job to the queue without counting a failure: another server's jobs use the place. */
@@ -109,11 +111,11 @@ static struct outcome *later(struct task *task, const struct transfer_side *side
 }
 
 /* Starts the request of a job, unless an earlier step has failed. */
-static struct outcome *transfer_send(struct worker *worker, struct task *task, enum iw_error error,
+static struct outcome *transfer_send(struct transfer_jobs *transfers, struct task *task, enum iw_error error,
                                      const struct fetch_request *request)
 {
     if (error == IW_OK)
-        error = sender_send(&worker->transfers, &task->context, request);
+        error = sender_send(&transfers->sender, &task->context, request);
     if (error == IW_OK)
         return NULL;
     transfer_close(task);
@@ -132,10 +134,10 @@ static bool source_receive(void *user, const void *bytes, size_t size)
  * Equal sources of one order are fetched once: the first file's job does it, and the others take its
  * bytes or its error. NULL: this job fetches.
  */
-static struct outcome *source_share(struct worker *worker, struct task *task, const char *url)
+static struct outcome *source_share(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {
     struct files_source first;
-    const struct db db = {&task->context, worker->domain.db.connection};
+    const struct db db = {&task->context, transfers->shared->domain.db.connection};
     if (files_source_first(&db, task->job.order_id, url, &first) != IW_OK)
         return task_failure(task, "job_not_begun", "not_begun");
     if (first.file_id == task->job.file_id)
@@ -180,11 +182,11 @@ static struct server_view server_view_of(const struct task *task, const struct f
  * and the others take its end: an order is no amplifier against a server that is down.  NULL: this job
  * fetches.
  */
-static struct outcome *server_share(struct worker *worker, struct task *task, const char *url)
+static struct outcome *server_share(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {
     struct files_try *tries = NULL;
     size_t count = 0;
-    const struct db db = {&task->context, worker->domain.db.connection};
+    const struct db db = {&task->context, transfers->shared->domain.db.connection};
     if (task->job.failures == 0)
         return NULL;
     if (files_tries(&db, task->job.order_id, &tries, &count) != IW_OK)
@@ -199,9 +201,10 @@ static struct outcome *server_share(struct worker *worker, struct task *task, co
     return view.is_tried ? later(task, &source_side, "same_server") : NULL;
 }
 
-static struct outcome *fetch_begin(struct worker *worker, struct task *task)
+static struct outcome *fetch_begin(void *jobs, struct task *task)
 {
-    const struct config *config = &worker->config;
+    struct transfer_jobs *transfers = jobs;
+    const struct config *config = transfers->shared->domain.config;
     const char *url = task->job.source_url != NULL ? task->job.source_url : "";
     const struct fetch_request request = {.method = FETCH_GET,
                                           .url = url,
@@ -214,12 +217,12 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                           .done = transfer_done,
                                           .user = task};
     task_start(task);
-    struct outcome *shared = source_share(worker, task, url);
-    if (shared == NULL)
-        shared = server_share(worker, task, url);
-    if (shared != NULL)
-        return shared;
-    if (server_is_busy(worker, task, url))
+    struct outcome *outcome = source_share(transfers, task, url);
+    if (outcome == NULL)
+        outcome = server_share(transfers, task, url);
+    if (outcome != NULL)
+        return outcome;
+    if (server_is_busy(transfers, task, url))
         return later(task, &source_side, "server_busy");
     task->transfer.key = (struct storage_key){.kind = FILEKEY_UPLOAD,
                                               .order_id = task->job.order_id,
@@ -229,9 +232,9 @@ static struct outcome *fetch_begin(struct worker *worker, struct task *task)
                                          .formats = formats_taken(config, task->job.order_type),
                                          .type = task->job.order_type,
                                          .image_memory_bytes = config->image_memory_max_bytes};
-    enum iw_error error = upload_sink_begin(worker->storage, &task->context, &task->transfer.key, &limits,
-                                            &task->transfer.sink);
-    return transfer_send(worker, task, error, &request);
+    enum iw_error error = upload_sink_begin(transfers->shared->domain.storage, &task->context,
+                                            &task->transfer.key, &limits, &task->transfer.sink);
+    return transfer_send(transfers, task, error, &request);
 }
 
 /* The store or the first bytes refused the file; the task's context has the error. */
@@ -276,8 +279,9 @@ static struct outcome *source_store(struct task *task)
     return outcome;
 }
 
-static struct outcome *fetch_finish(struct worker *worker, struct task *task)
+static struct outcome *fetch_finish(void *jobs, struct task *task)
 {
+    struct transfer_jobs *transfers = jobs;
     const struct fetch_result *result = &task->transfer.result;
     if (result->outcome == FETCH_STOPPED)
         return sink_trouble(task);
@@ -288,7 +292,7 @@ static struct outcome *fetch_finish(struct worker *worker, struct task *task)
         return peer_trouble(task, &source_side);
     return task_trouble(task, JOB_TROUBLE_FINAL, IW_SOURCE_TOO_LARGE,
                         arena_printf(task->arena, "The source URL: the file has more than %lld bytes.",
-                                     (long long)worker->config.store_upload_max_bytes),
+                                     (long long)transfers->shared->domain.config->store_upload_max_bytes),
                         "too_large");
 }
 
@@ -316,12 +320,14 @@ static enum iw_error headers_fill(struct task *task, const char **headers)
     return IW_OK;
 }
 
-static struct outcome *push_begin(struct worker *worker, struct task *task)
+static struct outcome *push_begin(void *jobs, struct task *task)
 {
+    struct transfer_jobs *transfers = jobs;
+    struct shared *shared = transfers->shared;
     struct fetch_request request = {.method = FETCH_PUT,
                                     .url = task->job.target_url,
                                     .target = -1,
-                                    .timeout_s = worker->config.outgoing_push_timeout_s,
+                                    .timeout_s = shared->domain.config->outgoing_push_timeout_s,
                                     .redirects_max = 0,
                                     .done = transfer_done,
                                     .user = task};
@@ -330,22 +336,23 @@ static struct outcome *push_begin(struct worker *worker, struct task *task)
     if (task->job.target_expires_ms != 0 && task->job.target_expires_ms <= clock_now_ms())
         return task_trouble(task, JOB_TROUBLE_FINAL, IW_OUTPUT_TARGET_REFUSED,
                             "The output target: its URL has expired.", "target_expired");
-    if (server_is_busy(worker, task, task->job.target_url != NULL ? task->job.target_url : ""))
+    if (server_is_busy(transfers, task, task->job.target_url != NULL ? task->job.target_url : ""))
         return later(task, &target_side, "server_busy");
     bool has_result = task->job.result_key != NULL && task->job.target_url != NULL &&
                       storage_key_read(task->job.result_key, &key);
     enum iw_error error =
-        has_result ? storage_get(worker->storage, &task->context, &key, &task->transfer.source_file, NULL)
-                   : context_fail(&task->context, IW_NOT_FOUND, "There is no result to push.");
+        has_result
+            ? storage_get(shared->domain.storage, &task->context, &key, &task->transfer.source_file, NULL)
+            : context_fail(&task->context, IW_NOT_FOUND, "There is no result to push.");
     if (error == IW_OK)
         error = headers_fill(task, request.headers);
     request.source = task->transfer.source_file;
-    return transfer_send(worker, task, error, &request);
+    return transfer_send(transfers, task, error, &request);
 }
 
-static struct outcome *push_finish(struct worker *worker, struct task *task)
+static struct outcome *push_finish(void *jobs, struct task *task)
 {
-    (void)worker;
+    (void)jobs;
     transfer_close(task);
     bool is_taken = fate_of(&target_side, &task->transfer.result) == PEER_TAKEN;
     return is_taken ? task_outcome(task, OUTCOME_PUSHED) : peer_trouble(task, &target_side);
@@ -353,22 +360,25 @@ static struct outcome *push_finish(struct worker *worker, struct task *task)
 
 /* ---- for the loop ---- */
 
+static unsigned transfer_poll(void *part, struct pollfd *polls, unsigned room)
+{
+    return sender_poll(&((struct transfer_jobs *)part)->sender, polls, room);
+}
+
+static void transfer_take(void *part, const struct pollfd *polls, unsigned count)
+{
+    struct transfer_jobs *transfers = part;
+    if (sender_step(&transfers->sender, transfers->shared->domain.context, polls, count))
+        shared_lease_want(transfers->shared);
+}
+
+static int64_t transfer_next_ms(const void *part)
+{
+    return sender_next_ms(&((const struct transfer_jobs *)part)->sender);
+}
+
 const struct kind transfer_fetch_kind = {
     .begin = fetch_begin, .finish = fetch_finish, .close = transfer_close};
 const struct kind transfer_push_kind = {.begin = push_begin, .finish = push_finish, .close = transfer_close};
-
-unsigned transfer_poll(struct worker *worker, struct pollfd *polls, unsigned room)
-{
-    return sender_poll(&worker->transfers, polls, room);
-}
-
-void transfer_take(struct worker *worker, const struct pollfd *polls, unsigned count)
-{
-    if (sender_step(&worker->transfers, &worker->context, polls, count))
-        flags_lease_want(&worker->flags);
-}
-
-int64_t transfer_next_ms(const struct worker *worker)
-{
-    return sender_next_ms(&worker->transfers);
-}
+const struct loop_source transfer_source = {
+    .poll = transfer_poll, .take = transfer_take, .next_ms = transfer_next_ms};

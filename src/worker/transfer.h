@@ -5,29 +5,22 @@
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H
 
-#include <poll.h>
-#include <stdint.h>
-
-#include "base/context.h"
-#include "service/files/upload_sink.h"
-#include "service/net/fetch.h"
 #include "worker/kind.h"
+#include "worker/loop.h"
+#include "worker/sender.h"
 
-/* The part of a task. */
-struct transfer_part {
-    struct upload_sink *sink;       /* of a fetch; NULL: none */
-    struct storage_key key;         /* of the fetched bytes; valid with sink */
-    int source_file;                /* of a push; -1: none */
-    char server[fetch_server_size]; /* valid when TASK_RUNNING */
-    struct fetch_result result;     /* valid when TASK_ANSWERED */
+struct shared;
+struct task_pool;
+
+struct transfer_jobs {
+    struct shared *shared;
+    const struct task_pool *pool;
+    struct sender sender;
 };
 
 extern const struct kind transfer_fetch_kind;
 extern const struct kind transfer_push_kind;
 
-/* The event source: the sockets of all transfers, and the time of the next step without an event. */
-unsigned transfer_poll(struct worker *worker, struct pollfd *polls, unsigned room);
-void transfer_take(struct worker *worker, const struct pollfd *polls, unsigned count);
-int64_t transfer_next_ms(const struct worker *worker);
+extern const struct loop_source transfer_source; /* the sockets of all transfers */
 
 #endif

@@ -1,7 +1,10 @@
 #include "worker/work.h"
 
 #include "base/clock.h"
-#include "worker/worker.h"
+#include "worker/kind.h"
+#include "worker/lease.h"
+#include "worker/shared.h"
+#include "worker/task.h"
 
 /*
  * A lease that is lost again and again means that the job kills the whole worker.
@@ -9,10 +12,10 @@
  */
 enum { attempts_max = 100 };
 
-static const struct kind *const kinds[JOB_KIND_COUNT] = {
-    [JOB_PROTECT] = &picture_kind, [JOB_EMBED] = &picture_kind,        [JOB_EXTRACT] = &picture_kind,
-    [JOB_ARCHIVE] = &archive_kind, [JOB_FETCH] = &transfer_fetch_kind, [JOB_PUSH] = &transfer_push_kind,
-};
+static const struct work_kind *kind_of(const struct work *work, const struct task *task)
+{
+    return &work->kinds[task->job.kind];
+}
 
 /* NULL: the attempt continues. */
 static void step_end(struct task *task, const struct outcome *outcome)
@@ -24,39 +27,38 @@ static void step_end(struct task *task, const struct outcome *outcome)
     task->record_at_ms = 0;
 }
 
-static void work_free(struct worker *worker, struct task *task)
+static void work_free(struct work *work, struct task *task)
 {
-    kinds[task->job.kind]->close(task);
+    kind_of(work, task)->table->close(task);
     task->state = TASK_FREE;
-    worker->flags.is_lease_wanted[task->class] = true;
+    work->shared->is_lease_wanted[task->class] = true;
 }
 
 /* ---- quick steps ---- */
 
-static void step_prepare(struct worker *worker, struct task *task)
+static void step_prepare(struct work *work, struct task *task)
 {
-    const struct kind *kind = kinds[task->job.kind];
+    const struct work_kind *kind = kind_of(work, task);
     task->state = TASK_PREFETCHED;
-    if (task->job.attempt > attempts_max && task->job.was_lost && kind != &archive_kind)
+    if (task->job.attempt > attempts_max && task->job.was_lost && task->job.kind != JOB_ARCHIVE)
         step_end(task, task_trouble(task, JOB_TROUBLE_FINAL, IW_PROCESSING_CRASHED, NULL, "attempts"));
-    else if (kind->prepare != NULL)
-        step_end(task, kind->prepare(worker, task));
+    else if (kind->table->prepare != NULL)
+        step_end(task, kind->table->prepare(kind->jobs, task));
 }
 
-void work_begin(struct worker *worker)
+void work_begin(struct work *work)
 {
     struct task *task;
-    if (flags_is_draining(&worker->flags))
+    if (shared_is_draining(work->shared))
         return;
-    for (struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
-        /* The child of an archive takes the place of an image process. */
-        bool is_image = pool == &worker->pools[JOB_CLASS_IMAGE];
-        unsigned places = is_image ? worker->processes.count : pool->count;
+    for (struct task_pool *pool = work->pools; pool < work->pools + JOB_CLASS_COUNT; pool++) {
+        unsigned places = work->places[pool - work->pools];
         while ((task = task_first(pool, TASK_LEASED)) != NULL)
-            step_prepare(worker, task);
+            step_prepare(work, task);
         while (task_count(pool, TASK_RUNNING) < places &&
                (task = task_first(pool, TASK_PREFETCHED)) != NULL) {
-            step_end(task, kinds[task->job.kind]->begin(worker, task));
+            const struct work_kind *kind = kind_of(work, task);
+            step_end(task, kind->table->begin(kind->jobs, task));
             if (task->state == TASK_PREFETCHED)
                 break;
         }
@@ -65,41 +67,41 @@ void work_begin(struct worker *worker)
 
 /* ---- slow steps ---- */
 
-static void step_release(struct worker *worker, struct task *task)
+static void step_release(struct work *work, struct task *task)
 {
-    if (lease_release(worker, task) || worker->flags.stop_at_ms != 0)
-        work_free(worker, task);
+    if (lease_release(work->lease, task) || work->shared->stop_at_ms != 0)
+        work_free(work, task);
 }
 
-static void step_kill(struct worker *worker, struct task *task)
+static void step_kill(struct work *work, struct task *task)
 {
-    (void)worker;
     task->is_overdue = true;
     task->deadline_ms = INT64_MAX;
-    kinds[task->job.kind]->kill(task);
+    kind_of(work, task)->table->kill(task);
 }
 
-static void step_finish(struct worker *worker, struct task *task)
+static void step_finish(struct work *work, struct task *task)
 {
-    step_end(task, kinds[task->job.kind]->finish(worker, task));
+    const struct work_kind *kind = kind_of(work, task);
+    step_end(task, kind->table->finish(kind->jobs, task));
 }
 
-static void step_record(struct worker *worker, struct task *task)
+static void step_record(struct work *work, struct task *task)
 {
-    if (record_outcome(worker, task))
-        work_free(worker, task);
+    if (record_outcome(&work->record, task))
+        work_free(work, task);
 }
 
 /* The slow step of a task in a state; NULL: it has none. */
-static void (*const steps[])(struct worker *worker, struct task *task) = {
+static void (*const steps[])(struct work *work, struct task *task) = {
     [TASK_FREE] = NULL,         [TASK_LEASED] = step_release,  [TASK_PREFETCHED] = step_release,
     [TASK_RUNNING] = step_kill, [TASK_ANSWERED] = step_finish, [TASK_RECORDING] = step_record,
 };
 
 /* When the step of a task is due (monotonic). */
-static int64_t due_ms(const struct worker *worker, const struct task *task)
+static int64_t due_ms(const struct work *work, const struct task *task)
 {
-    bool is_draining = flags_is_draining(&worker->flags);
+    bool is_draining = shared_is_draining(work->shared);
     switch (task->state) {
     case TASK_FREE:
         break;
@@ -117,45 +119,49 @@ static int64_t due_ms(const struct worker *worker, const struct task *task)
     return INT64_MAX;
 }
 
-int64_t work_next_ms(const struct worker *worker)
+static int64_t work_next_ms(const void *part)
 {
+    const struct work *work = part;
     int64_t next_ms = INT64_MAX;
-    for (const struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++)
+    for (const struct task_pool *pool = work->pools; pool < work->pools + JOB_CLASS_COUNT; pool++)
         for (unsigned i = 0; i < pool->count; i++) {
-            int64_t at_ms = due_ms(worker, &pool->tasks[i]);
+            int64_t at_ms = due_ms(work, &pool->tasks[i]);
             next_ms = at_ms < next_ms ? at_ms : next_ms;
         }
     return next_ms;
 }
 
 /* The due task with the lowest turn; NULL: none. */
-static struct task *step_due(const struct worker *worker, const struct task_pool *pool, int64_t now_ms)
+static struct task *step_due(const struct work *work, const struct task_pool *pool, int64_t now_ms)
 {
     struct task *due = NULL;
     for (struct task *task = pool->tasks; task < pool->tasks + pool->count; task++)
-        if (due_ms(worker, task) <= now_ms && (due == NULL || task->turn < due->turn))
+        if (due_ms(work, task) <= now_ms && (due == NULL || task->turn < due->turn))
             due = task;
     return due;
 }
 
 /* Each class gets a step in turn: many transfers do not delay the pictures. */
-void work_step(struct worker *worker, int64_t now_ms)
+static void work_step(void *part, int64_t now_ms)
 {
+    struct work *work = part;
     struct task *task = NULL;
     for (int i = 0; i < JOB_CLASS_COUNT && task == NULL; i++) {
-        worker->class_last = (worker->class_last + 1) % JOB_CLASS_COUNT;
-        task = step_due(worker, &worker->pools[worker->class_last], now_ms);
+        work->class_last = (work->class_last + 1) % JOB_CLASS_COUNT;
+        task = step_due(work, &work->pools[work->class_last], now_ms);
     }
     if (task != NULL)
-        steps[task->state](worker, task);
+        steps[task->state](work, task);
 }
 
-void work_close(struct worker *worker)
+void work_close(struct work *work)
 {
-    for (struct task_pool *pool = worker->pools; pool < worker->pools + JOB_CLASS_COUNT; pool++) {
+    for (struct task_pool *pool = work->pools; pool < work->pools + JOB_CLASS_COUNT; pool++) {
         for (unsigned i = 0; i < pool->count; i++)
             if (pool->tasks[i].state != TASK_FREE)
-                kinds[pool->tasks[i].job.kind]->close(&pool->tasks[i]);
+                kind_of(work, &pool->tasks[i])->table->close(&pool->tasks[i]);
         task_pool_free(pool);
     }
 }
+
+const struct loop_timer work_timer = {work_next_ms, work_step};
