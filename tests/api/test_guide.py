@@ -64,7 +64,7 @@ def sentences(cells):
 
 
 def known_codes():
-    return set(re.findall(r"X\(([A-Z_]+),", source("include", "imgward", "error.h")))
+    return set(re.findall(r"X\(([A-Z_]+),", source("src", "base", "error.h")))
 
 
 def test_the_guide_names_no_code_that_there_is_not(guide):

@@ -114,7 +114,7 @@ def test_document_and_page_are_served_without_a_key(anonymous):
 
 
 def test_the_codes_of_the_document_are_those_of_the_program():
-    with open(os.path.join(ROOT, "include", "imgward", "error.h"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src", "base", "error.h"), encoding="utf-8") as file:
         header = file.read()
     schemas = openapi.document()["components"]["schemas"]
     for code in schemas["ErrorCode"]["enum"] + schemas["FileErrorCode"]["enum"]:

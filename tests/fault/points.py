@@ -8,7 +8,7 @@ import re
 import struct
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HEADER = os.path.join(ROOT, "include", "imgward", "fault.h")
+HEADER = os.path.join(ROOT, "src", "base", "fault.h")
 
 NOTHING, KILL, FAIL, DELAY = range(4)
 ACTIONS = {"kill": KILL, "fail": FAIL, "delay": DELAY}
