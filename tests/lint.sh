@@ -40,6 +40,7 @@ rules=(
     "headers_shipped#every header and every migration is in the release tarball"
     "console_texts#the console's texts have one line each, are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"
+    "console_lines#lines of the console's scripts and style sheet have at most 120 columns"
     "console_files#the console's files are installed, vendored files unchanged, and no other host is named"
     "commit_subjects#the subjects of the branch's commits have at most 72 characters"
     "tools_shipped#every program of tools/ is in the release tarball"
@@ -422,6 +423,7 @@ rule_tools_shipped() {
 
 rule_console_texts() { "$IMGWARD_PYTHON" tests/web_files.py texts; }
 rule_console_weight() { "$IMGWARD_PYTHON" tests/web_files.py weight; }
+rule_console_lines() { "$IMGWARD_PYTHON" tests/web_files.py lines; }
 rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 
 # Older commits than this one were written without the rule.  A shallow clone may lack it.

@@ -3,6 +3,7 @@
 
     web_files.py texts     each line is one text; each text key exists in each language, with the same values, and is used
     web_files.py weight    the first load is small enough; print its bytes with --print
+    web_files.py lines     a line of a script or style sheet has at most 120 columns; a text may be longer
     web_files.py files     each file but README.md is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
 """
 import gzip
@@ -12,6 +13,7 @@ import re
 import sys
 
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
+COLUMNS_MOST = 120
 FIRST_LOAD_MOST = 80_000    # bytes, compressed
 ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
 TEXT_LINE = re.compile(r'  (?:"[\w.]+"|\w+): "(?:[^"\\]|\\.)*",|  // .*|// .*|export default \{|\};')
@@ -91,7 +93,14 @@ def check_files():
                 yield f"web/{path.relative_to(WEB)}:{number}: another host, an inline style or an inline script"
 
 
-CHECKS = {"texts": check_texts, "weight": check_weight, "files": check_files}
+def check_lines():
+    for path in [*scripts(), *sorted(WEB.glob("*.css"))]:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > COLUMNS_MOST:
+                yield f"web/{path.relative_to(WEB)}:{number}: {len(line)} columns; at most {COLUMNS_MOST} are allowed"
+
+
+CHECKS = {"texts": check_texts, "weight": check_weight, "lines": check_lines, "files": check_files}
 
 if __name__ == "__main__":
     findings = list(CHECKS[sys.argv[1]]())

@@ -1,7 +1,7 @@
 // The start of the console: theme, language, session, then the page that the URL names.
 import { html, render, signal, useState, useEffect, useRef } from "./lib/view.js";
 import { session, user, account, isLost, waiting, sessionLoad, signOut } from "./lib/api.js";
-import { t, language, languageSet, languagePreferred } from "./lib/text.js";
+import { t, language, languages, languageSet, languagePreferred } from "./lib/text.js";
 import { route, href } from "./lib/route.js";
 import { Dialog, Failure, Icon, Notice, Question, Toasts, Button } from "./lib/ui.js";
 
@@ -55,11 +55,11 @@ function themeSet(name) {
   if (name) document.documentElement.dataset.theme = name;
   try { if (name) localStorage.setItem("imgward.theme", name); } catch { /* storage is off */ }
 }
-const isDark = () => (theme.value ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const isDark = () => (theme.value ? theme.value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
 
 function ThemeSwitch() {
-  const next = isDark() ? "light" : "dark";
-  return html`<button type="button" class="ghost" aria-label=${t(`theme.${next}`)} title=${t(`theme.${next}`)} onClick=${() => themeSet(next)}>
+  const next = isDark() ? "light" : "dark", words = t(`theme.${next}`);
+  return html`<button type="button" class="ghost" aria-label=${words} title=${words} onClick=${() => themeSet(next)}>
     <${Icon} name=${next === "dark" ? "moon" : "sun"} /></button>`;
 }
 
@@ -71,8 +71,9 @@ function Page({ page }) {
   useEffect(() => {
     // The user may have opened another page before this one has arrived.
     let isCurrent = true;
-    import(`./pages/${page.module}.js`).then((module) => { if (isCurrent) setState({ View: module[page.name], page }); },
-      (error) => { if (isCurrent) setState({ error }); });
+    const show = (found) => { if (isCurrent) setState(found); };
+    import(`./pages/${page.module}.js`)
+      .then((module) => show({ View: module[page.name], page }), (error) => show({ error }));
     return () => { isCurrent = false; };
   }, [page.module, page.name]);
   // A reader of the screen starts at the new page's heading.
@@ -91,58 +92,72 @@ function Page({ page }) {
   return html`<${state.View} key=${JSON.stringify(page.values)} ...${page.values} />`;
 }
 
-const Brand = () => html`<a class="brand" href=${href("/")}><img src="icon.svg" alt="" width="28" height="28" />imgward</a>`;
+const Brand = () => html`
+  <a class="brand" href=${href("/")}><img src="icon.svg" alt="" width="28" height="28" />imgward</a>`;
 
 function Menu({ onClose }) {
   const { path } = route.value, isAdmin = user.value.isAdmin;
   const entries = isAdmin ? [...menu, ["/admin", "gauge", "admin.title"]] : menu;
   const isCurrent = (start) => (start === "/" ? path === "/" : path === start || path.startsWith(`${start}/`));
   return html`<nav aria-label=${t("menu")}><ul>${entries.map(([to, icon, key]) => html`<li key=${to}>
-    <a href=${href(to)} aria-current=${isCurrent(to) ? "page" : undefined} onClick=${onClose}><${Icon} name=${icon} />${t(key)}</a></li>`)}</ul></nav>`;
+    <a href=${href(to)} aria-current=${isCurrent(to) ? "page" : undefined} onClick=${onClose}>
+      <${Icon} name=${icon} />${t(key)}</a></li>`)}</ul></nav>`;
 }
 
-function Shell({ children }) {
+function Skip() {
+  const skip = (event) => { event.preventDefault(); document.querySelector("main").focus(); };
+  return html`<a class="skip" href="#main" onClick=${skip}>${t("skip")}</a>`;
+}
+
+const Who = () => html`<div class="who">
+  <div><strong>${user.value.name}</strong><span class="muted small">${account.value?.name}</span></div>
+  <div><${ThemeSwitch} /><${Button} kind="plain small" onClick=${signOut}>${t("signOut")}<//></div></div>`;
+
+function Side() {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
     const close = (event) => { if (event.key === "Escape") setOpen(false); };
     addEventListener("keydown", close);
     return () => removeEventListener("keydown", close);
   }, []);
-  return html`<div class="shell">
-    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>${t("skip")}</a>
-    <header class=${`side ${isOpen ? "open" : ""}`}>
-      <div class="bar"><${Brand} />
-        <button type="button" class="ghost menu-button" aria-expanded=${isOpen} aria-label=${t("menu")} onClick=${() => setOpen(!isOpen)}>
-          <${Icon} name=${isOpen ? "close" : "menu"} /></button></div>
-      <div class="drawer"><${Menu} onClose=${() => setOpen(false)} />
-        <div class="who"><div><strong>${user.value.name}</strong><span class="muted small">${account.value?.name}</span></div>
-          <div><${ThemeSwitch} /><${Button} kind="plain small" onClick=${signOut}>${t("signOut")}<//></div></div></div>
-    </header>
-    <main id="main" tabindex="-1">
-      ${waiting.value > 0 && html`<${Notice} kind="warning" title=${t("waiting.title")}>${t("waiting.text")}<//>`}
-      ${account.value?.status === "suspended" && html`<${Notice} kind="error" title=${t("suspended.title")}>${t("suspended.text")}<//>`}
-      ${children}
-    </main></div>`;
+  return html`<header class=${`side ${isOpen ? "open" : ""}`}>
+    <div class="bar"><${Brand} />
+      <button type="button" class="ghost menu-button" aria-expanded=${isOpen} aria-label=${t("menu")}
+        onClick=${() => setOpen(!isOpen)}><${Icon} name=${isOpen ? "close" : "menu"} /></button></div>
+    <div class="drawer"><${Menu} onClose=${() => setOpen(false)} /><${Who} /></div></header>`;
 }
 
-const Front = ({ children }) => html`<div class="front"><header class="bar"><${Brand} /><div><${LanguageSwitch} /><${ThemeSwitch} /></div></header>
+const Shell = ({ children }) => html`<div class="shell"><${Skip} /><${Side} />
+  <main id="main" tabindex="-1">
+    <div role="status">${waiting.value > 0 && html`
+      <${Notice} kind="warning" title=${t("waiting.title")}>${t("waiting.text")}<//>`}</div>
+    ${account.value?.status === "suspended" && html`
+      <${Notice} kind="error" title=${t("suspended.title")}>${t("suspended.text")}<//>`}
+    ${children}
+  </main></div>`;
+
+const Front = ({ children }) => html`<div class="front">
+  <header class="bar"><${Brand} /><div><${LanguageSwitch} /><${ThemeSwitch} /></div></header>
   <main>${children}</main></div>`;
 
 function LanguageSwitch() {
-  const next = language.value === "en" ? "ko" : "en";
-  return html`<button type="button" class="ghost" lang=${next} onClick=${() => languageSet(next)}>${next === "ko" ? "한국어" : "English"}</button>`;
+  const others = Object.entries(languages).filter(([name]) => name !== language.value);
+  return others.map(([name, title]) => html`
+    <button type="button" class="ghost" key=${name} lang=${name} onClick=${() => languageSet(name)}>${title}</button>`);
 }
 
 // The session ended: the page stays, and sign-in opens over it.
 function Again() {
   const [view, setView] = useState(null);
   useEffect(() => { import("./pages/sign_in.js").then((module) => setView(() => module.SignInForm)); }, []);
-  return html`<${Dialog} title=${t("again.title")}><p>${t("again.text")}</p>${view && html`<${view} email=${user.value?.email} />`}<//>`;
+  return html`<${Dialog} title=${t("again.title")}><p>${t("again.text")}</p>
+    ${view && html`<${view} email=${user.value?.email} />`}<//>`;
 }
 
 function Missing() {
   useEffect(() => { document.title = `${t("missing.title")} · imgward`; }, [language.value]);
-  return html`<header class="head"><h1 tabindex="-1">${t("missing.title")}</h1></header><p><a href=${href("/")}>${t("missing.back")}</a></p>`;
+  return html`<header class="head"><h1 tabindex="-1">${t("missing.title")}</h1></header>
+    <p><a href=${href("/")}>${t("missing.back")}</a></p>`;
 }
 
 function Console() {

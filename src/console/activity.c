@@ -1,4 +1,4 @@
-/* Audit log, request log, and the service's limits. */
+/* Audit log and request log. */
 #include <string.h>
 
 #include "api/page.h"
@@ -8,10 +8,7 @@
 #include "console/view.h"
 #include "domain/accounts/account.h"
 #include "domain/accounts/request_log.h"
-#include "domain/orders/order_create.h"
 #include "http/response.h"
-#include "model/format.h"
-#include "model/picture.h"
 
 enum { status_least = 100, status_most = 599, status_class = 100 };
 
@@ -149,47 +146,8 @@ static enum iw_error requests_show(struct request *request)
     return IW_OK;
 }
 
-/* ---- the service ---- */
-
-static void formats_render(struct render *render, const char *name, unsigned formats)
-{
-    render_array_begin(render, name);
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        if (format_is_in((enum format)i, formats))
-            render_string(render, NULL, format_media_type((enum format)i));
-    render_array_end(render);
-}
-
-static enum iw_error service_show(struct request *request)
-{
-    const struct config *config = request->config;
-    struct render *render = response_data(request);
-    render_object_begin(render, "data");
-    render_integer(render, "maxFileBytes", config->store_upload_max_bytes);
-    render_integer(render, "maxFiles", order_files_max);
-    render_integer(render, "maxPixels", config->image_pixels_max);
-    render_object_begin(render, "minSidePixels");
-    for (int type = 0; type < ORDER_TYPE_COUNT; type++)
-        render_integer(render, order_type_name((enum order_type)type),
-                       picture_engine((enum order_type)type)->side_min_px);
-    render_object_end(render);
-    render_integer(render, "uploadUrlSeconds", config->store_upload_url_s);
-    render_integer(render, "keepDays", config->orders_complete_s * 1000 / day_ms);
-    formats_render(render, "formats", formats_taken(config, ORDER_ANTI_AI));
-    formats_render(render, "extractFormats", formats_taken(config, ORDER_WATERMARK_EXTRACT));
-    render_array_begin(render, "strengths");
-    for (int i = 0; i < ORDER_STRENGTH_COUNT; i++)
-        render_string(render, NULL, order_strength_name((enum order_strength)i));
-    render_array_end(render);
-    render_string(render, "apiBaseUrl",
-                  arena_printf(request->arena, "%s/api/v2/orders", config->api_public_url));
-    render_object_end(render);
-    return IW_OK;
-}
-
 const struct route console_activity[] = {
     {METHOD_GET, "/api/audit", audit_show, 0},
     {METHOD_GET, "/api/requests", requests_show, 0},
-    {METHOD_GET, "/api/service", service_show, 0},
     {.pattern = NULL},
 };

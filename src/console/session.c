@@ -28,6 +28,7 @@ static void session_render(struct render *render, const struct request *request,
         render_string(render, "plan", user->account.plan);
         render_string(render, "status", user->account.is_suspended ? "suspended" : "active");
         render_string(render, "role", user_role_name(user->role));
+        render_integer(render, "resultRetentionSeconds", request->config->orders_complete_s);
         render_object_end(render);
         render_string(render, "csrfToken", session->csrf_token);
     }
@@ -35,6 +36,9 @@ static void session_render(struct render *render, const struct request *request,
     render_boolean(render, "mail", mail_is_on(request->config));
     bool has_contact = request->config->console_operator_contact[0] != '\0';
     render_string(render, "operatorContact", has_contact ? request->config->console_operator_contact : NULL);
+    render_object_begin(render, "service");
+    view_service(render, request->arena, request->config);
+    render_object_end(render);
 }
 
 /* The answer to a sign-in, with the cookie of an open session. */

@@ -9,6 +9,9 @@
 /* The members of a user in an open object. */
 void view_user(struct render *render, const struct user *user);
 
+/* Limits and terms that the pages state, in an open object. */
+void view_service(struct render *render, struct arena *arena, const struct config *config);
+
 /* The answer {"data": {}}. */
 enum iw_error view_nothing(struct request *request);
 

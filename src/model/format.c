@@ -4,24 +4,23 @@
 
 #include "base/text.h"
 
-enum { extensions_max = 2 };
-
 static const struct {
     const char *name;
     const char *word;
+    const char *title;
     const char *media_type;
-    const char *extensions[extensions_max]; /* a name without an extension gets the first one */
+    const char *extensions[format_extensions_max]; /* a name without an extension gets the first one */
 } formats[FORMAT_COUNT] = {
-    [FORMAT_NONE] = {"", NULL, NULL, {"", NULL}},
-    [FORMAT_JPEG] = {"jpeg", "JPG", "image/jpeg", {".jpg", ".jpeg"}},
-    [FORMAT_PNG] = {"png", "PNG", "image/png", {".png", NULL}},
-    [FORMAT_WEBP] = {"webp", "WEBP", "image/webp", {".webp", NULL}},
-    [FORMAT_ZIP] = {"zip", "ZIP", "application/zip", {".zip", NULL}},
-    [FORMAT_HEIC] = {"heic", "HEIC", "image/heic", {".heic", ".heif"}},
-    [FORMAT_AVIF] = {"avif", "AVIF", "image/avif", {".avif", NULL}},
-    [FORMAT_TIFF] = {"tiff", "TIFF", "image/tiff", {".tif", ".tiff"}},
-    [FORMAT_GIF] = {"gif", "GIF", "image/gif", {".gif", NULL}},
-    [FORMAT_BMP] = {"bmp", "BMP", "image/bmp", {".bmp", NULL}},
+    [FORMAT_NONE] = {"", NULL, NULL, NULL, {"", NULL}},
+    [FORMAT_JPEG] = {"jpeg", "JPG", "JPEG", "image/jpeg", {".jpg", ".jpeg"}},
+    [FORMAT_PNG] = {"png", "PNG", "PNG", "image/png", {".png", NULL}},
+    [FORMAT_WEBP] = {"webp", "WEBP", "WebP", "image/webp", {".webp", NULL}},
+    [FORMAT_ZIP] = {"zip", "ZIP", "ZIP", "application/zip", {".zip", NULL}},
+    [FORMAT_HEIC] = {"heic", "HEIC", "HEIC", "image/heic", {".heic", ".heif"}},
+    [FORMAT_AVIF] = {"avif", "AVIF", "AVIF", "image/avif", {".avif", NULL}},
+    [FORMAT_TIFF] = {"tiff", "TIFF", "TIFF", "image/tiff", {".tif", ".tiff"}},
+    [FORMAT_GIF] = {"gif", "GIF", "GIF", "image/gif", {".gif", NULL}},
+    [FORMAT_BMP] = {"bmp", "BMP", "BMP", "image/bmp", {".bmp", NULL}},
 };
 
 unsigned formats_taken(const struct config *config, enum order_type type)
@@ -42,7 +41,7 @@ const char *formats_extensions(struct arena *arena, unsigned taken)
 {
     const char *list = "", *last = NULL;
     for (unsigned i = 0; i < FORMAT_COUNT; i++)
-        for (unsigned j = 0; format_is_in((enum format)i, taken) && j < extensions_max; j++) {
+        for (unsigned j = 0; format_is_in((enum format)i, taken) && j < format_extensions_max; j++) {
             if (formats[i].extensions[j] == NULL)
                 continue;
             if (last != NULL)
@@ -60,6 +59,16 @@ const char *format_name(enum format format)
 const char *format_word(enum format format)
 {
     return formats[format].word;
+}
+
+const char *format_title(enum format format)
+{
+    return formats[format].title;
+}
+
+const char *const *format_extensions(enum format format)
+{
+    return formats[format].extensions;
 }
 
 const char *format_media_type(enum format format)
@@ -83,7 +92,7 @@ enum format format_by_name(const char *name)
 enum format format_by_extension(const char *extension)
 {
     for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++)
-        for (int j = 0; j < extensions_max && formats[i].extensions[j] != NULL; j++)
+        for (int j = 0; j < format_extensions_max && formats[i].extensions[j] != NULL; j++)
             if (text_equal_nocase(formats[i].extensions[j], extension))
                 return (enum format)i;
     return FORMAT_NONE;

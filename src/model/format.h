@@ -48,6 +48,14 @@ const char *format_name(enum format format);
 /* The contract's fileFormat: "JPG", "PNG", "WEBP", "HEIC", "ZIP".  Static text; NULL for FORMAT_NONE. */
 const char *format_word(enum format format);
 
+/* The name in sentences: "JPEG", "WebP"; NULL for FORMAT_NONE.  Static text. */
+const char *format_title(enum format format);
+
+enum { format_extensions_max = 2 };
+
+/* The extensions of the format with their dots; NULL after the last one of fewer.  Static text. */
+const char *const *format_extensions(enum format format);
+
 /* "image/jpeg" and so on; NULL for FORMAT_NONE.  Static text. */
 const char *format_media_type(enum format format);
 

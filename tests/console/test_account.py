@@ -270,14 +270,23 @@ def test_the_audit_log_tells_what_happened(stack, owner):
     assert key["value"] not in str(events)
 
 
-def test_the_limits_of_the_service(stack, owner):
-    data = owner.get("/service").data
-    assert data == {"maxFileBytes": 52428800, "maxFiles": 100, "maxPixels": 100000000,
-                    "minSidePixels": {"antiAi": 64, "watermarkEmbed": 256, "watermarkExtract": 0}, "uploadUrlSeconds": 3600, "keepDays": 7,
-                    "formats": ["image/jpeg", "image/png", "image/webp"],
-                    "extractFormats": ["image/" + word for word in ("jpeg", "png", "webp", "heic", "avif", "tiff", "gif", "bmp")],
-                    "strengths": ["low", "standard", "high"],
-                    "apiBaseUrl": stack.url + "/api/v2/orders"}
+def test_the_session_tells_the_limits_of_the_service(stack, owner):
+    data = owner.get("/session").data
+    assert data["account"]["resultRetentionSeconds"] == 604800
+    formats = [{"name": "JPEG", "type": "image/jpeg", "extensions": [".jpg", ".jpeg"]},
+               {"name": "PNG", "type": "image/png", "extensions": [".png"]},
+               {"name": "WebP", "type": "image/webp", "extensions": [".webp"]}]
+    service = data["service"]
+    assert [entry["name"] for entry in service.pop("extractFormats")] == \
+        ["JPEG", "PNG", "WebP", "HEIC", "AVIF", "TIFF", "GIF", "BMP"]
+    assert service == {"maxFileBytes": 52428800, "maxFiles": 100, "maxFileNameBytes": 255, "maxPixels": 100000000,
+                       "maxSidePixels": 16384,
+                       "minSidePixels": {"antiAi": 64, "watermarkEmbed": 256, "watermarkExtract": 0},
+                       "formats": formats, "strengths": ["low", "standard", "high"],
+                       "maxTexts": 10, "maxTextLength": 1000, "maxNameLength": 64, "minPasswordLength": 12,
+                       "passwordResetSeconds": 3600, "pendingSeconds": 86400, "secretOverlapSeconds": 86400,
+                       "webhookFailureSeconds": 432000, "requestLogDays": 7, "statisticsDays": 7,
+                       "apiBaseUrl": stack.url + "/api/v2/orders"}
 
 
 def test_a_suspended_account_can_only_see_itself(stack, owner):

@@ -1,6 +1,7 @@
 // Requests to the console's API. A request waits for a new sign-in when the session is lost, and repeats itself while
 // the service restarts.
 import { signal, computed } from "./view.js";
+import { queryText } from "./route.js";
 
 const BASE = "/console/api";
 
@@ -8,6 +9,8 @@ const BASE = "/console/api";
 export const session = signal(null);
 export const user = computed(() => session.value?.user ?? null);
 export const account = computed(() => session.value?.account ?? null);
+// Limits and terms of the service, which stand in each answer of GET /session.
+export const service = computed(() => session.value?.service ?? null);
 export const isOwner = computed(() => account.value?.role === "owner");
 // The session ended while a page was open: sign-in opens over the page.
 export const isLost = signal(false);
@@ -30,10 +33,11 @@ export class ApiError extends Error {
 
 export const pause = (ms, signal) => new Promise((resolve, reject) => {
   const timer = setTimeout(resolve, ms);
-  signal?.addEventListener("abort", () => { clearTimeout(timer); reject(new DOMException("", "AbortError")); }, { once: true });
+  const stop = () => { clearTimeout(timer); reject(new DOMException("", "AbortError")); };
+  signal?.addEventListener("abort", stop, { once: true });
 });
 
-// Waits of repeated attempts: 1, 2, 4, 8, then 15 s, each up to a fifth longer. The answer's Retry-After extends a wait.
+// Waits of repeated attempts: 1, 2, 4, 8, then 15 s, each up to a fifth longer. Retry-After extends a wait.
 export const backoff = (attempt, retryAfter = 0) =>
   Math.max(Math.min(15, 2 ** attempt) * (1 + Math.random() / 5), Math.min(retryAfter || 0, 120)) * 1000;
 
@@ -45,9 +49,10 @@ async function send(method, path, body, signal) {
     headers["Content-Type"] = "application/json";
     if (session.value?.csrfToken) headers["X-CSRF-Token"] = session.value.csrfToken;
   }
+  const text = method === "GET" ? undefined : JSON.stringify(body ?? {});
   let answer;
   try {
-    answer = await fetch(BASE + path, { method, headers, signal, body: method === "GET" ? undefined : JSON.stringify(body ?? {}) });
+    answer = await fetch(BASE + path, { method, headers, signal, body: text });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, null, 0);
@@ -55,7 +60,9 @@ async function send(method, path, body, signal) {
   const json = await answer.json().catch(() => null);
   const data = json?.data ?? {};
   // A change of the password or the second factor renews the session.
-  if (answer.ok && path !== "/session" && data.csrfToken && user.value) session.value = { ...session.value, csrfToken: data.csrfToken };
+  if (answer.ok && path !== "/session" && data.csrfToken && user.value) {
+    session.value = { ...session.value, csrfToken: data.csrfToken };
+  }
   if (answer.ok) return data;
   throw new ApiError(answer.status, json, Number(answer.headers.get("Retry-After")) || 0);
 }
@@ -90,10 +97,7 @@ export async function call(method, path, body, { repeat = method === "GET", sign
   }
 }
 
-export const get = (path, query = {}, options = {}) => {
-  const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined));
-  return call("GET", String(words) ? `${path}?${words}` : path, null, options);
-};
+export const get = (path, query, options) => call("GET", path + queryText(query), null, options);
 export const post = (path, body, options) => call("POST", path, body, options);
 export const put = (path, body, options) => call("PUT", path, body, options);
 export const patch = (path, body, options) => call("PATCH", path, body, options);
@@ -144,7 +148,3 @@ export async function signOut() {
 
 // Another tab signed in or out: this tab asks for its state.
 tabs.onmessage = () => { if (session.value) sessionLoad().catch(() => {}); };
-
-// The limits of the service, loaded once.
-let limits = null;
-export const service = () => (limits ??= get("/service").catch((error) => { limits = null; throw error; }));

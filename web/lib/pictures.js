@@ -1,13 +1,16 @@
 // Pictures that the user chose: which files of a drop, their format and size by their first bytes, small previews.
 import { html, useEffect, useRef } from "./view.js";
 
-const NAMES = /\.(jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pdf|dng|cr[23]|nef|arw|orf|rw2|raf|jfif)$/i;
+const KINDS = "jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pdf|dng|cr[23]|nef|arw|orf|rw2|raf|jfif";
+const NAMES = new RegExp(`\\.(${KINDS})$`, "i");
 const SYSTEM = /^(\.|thumbs\.db$|desktop\.ini$)/i;
-// Pictures that the service does not take, by bytes at a place, as in src/model/sniff.c. The first row that fits counts.
+// Pictures that the service does not change, by bytes at a place, as in src/model/sniff.c. The first row that fits
+// counts.
 const OTHERS = [
-  [4, "ftyphei", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heic"], [4, "ftyphe", "heif"], [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"],
-  [8, "CR\u0002", "raw"], [0, "II*\0", "tiff"], [0, "MM\0*", "tiff"], [0, "IIRO", "raw"], [0, "IIU\0", "raw"], [0, "FUJIFILM", "raw"],
-  [0, "\u00ff\n", "jxl"], [4, "JXL ", "jxl"], [4, "jP  ", "jp2"], [0, "8BPS", "psd"], [0, "%PDF", "pdf"], [0, "BM", "bmp"],
+  [4, "ftyphei", "heic"], [4, "ftypavif", "avif"], [4, "ftypmif1", "heic"], [4, "ftyphe", "heif"],
+  [4, "ftypcrx", "raw"], [4, "ftyp", "video"], [0, "GIF8", "gif"], [8, "CR\u0002", "raw"], [0, "II*\0", "tiff"],
+  [0, "MM\0*", "tiff"], [0, "IIRO", "raw"], [0, "IIU\0", "raw"], [0, "FUJIFILM", "raw"], [0, "\u00ff\n", "jxl"],
+  [4, "JXL ", "jxl"], [4, "jP  ", "jp2"], [0, "8BPS", "psd"], [0, "%PDF", "pdf"], [0, "BM", "bmp"],
 ];
 const HEAD_BYTES = 262144;    // a JPEG's frame header stands behind its metadata, which is seldom larger
 const HEAD_MOST = 8388608;
@@ -44,7 +47,8 @@ export async function pictureInspect(file) {
   for (let bytes = HEAD_BYTES; ; bytes *= 8) {
     const view = new DataView(await file.slice(0, bytes).arrayBuffer());
     const found = inspect(view);
-    if (found !== "more" || bytes >= Math.min(file.size, HEAD_MOST)) return found === "more" ? { format: "jpeg", width: 0, height: 0 } : found;
+    if (found !== "more") return found;
+    if (bytes >= Math.min(file.size, HEAD_MOST)) return { format: "jpeg", width: 0, height: 0 };
   }
 }
 
@@ -72,10 +76,14 @@ function inspectJpeg(view) {
 }
 
 function inspectWebp(view, chunk) {
-  const little = (at, bytes) => { let value = 0; for (let i = bytes - 1; i >= 0; i--) value = value * 256 + view.getUint8(at + i); return value; };
   if (view.byteLength < 30) return null;
+  const little = (at, count) => Array.from({ length: count }, (_, i) => view.getUint8(at + i) * 256 ** i)
+    .reduce((sum, value) => sum + value);
   if (chunk === 0x56503858) return { format: "webp", width: little(24, 3) + 1, height: little(27, 3) + 1 };
-  if (chunk === 0x5650384c) { const bits = little(21, 4); return { format: "webp", width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }; }
+  if (chunk === 0x5650384c) {
+    const bits = little(21, 4);
+    return { format: "webp", width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+  }
   return { format: "webp", width: little(26, 2) & 0x3fff, height: little(28, 2) & 0x3fff };
 }
 
@@ -94,15 +102,21 @@ async function paint(canvas, file, box) {
   picture.close();
 }
 
-// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" receives whether the file could be drawn.
+// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" receives whether the file
+// could be drawn.
 export function Preview({ file, box = 96, label, onDrawn }) {
   const canvas = useRef(null);
   useEffect(() => {
     let isGone = false;
-    later(async () => { if (!isGone && canvas.current) await paint(canvas.current, file, box).then(() => onDrawn?.(true), () => onDrawn?.(false)); });
+    later(async () => {
+      if (isGone || !canvas.current) return;
+      const isDrawn = await paint(canvas.current, file, box).then(() => true, () => false);
+      onDrawn?.(isDrawn);
+    });
     return () => { isGone = true; };
   }, [file, box]);
-  return html`<canvas ref=${canvas} class="thumb" width="1" height="1" ...${label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" }}></canvas>`;
+  const role = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
+  return html`<canvas ref=${canvas} class="thumb" width="1" height="1" ...${role}></canvas>`;
 }
 
 // Two pictures over each other; a slider moves the border. "before" is a File or a URL.

@@ -5,12 +5,49 @@ import { Button, Failure, Icon, Notice, confirm, errorText, useNow } from "./ui.
 import { go } from "./route.js";
 
 export function Progress({ upload, onCancelled }) {
-  useNow(1000);
-  const state = upload.state.value, parts = upload.parts.value;
+  const state = upload.state.value, parts = upload.parts.value, count = parts.length;
   const done = parts.filter((part) => part.state.value === "done").length;
+  return html`<section class="progress" aria-label=${t("upload.title")}>
+    <div class="row"><strong role="status">${t(`upload.${state}`, { done, count })}</strong>
+      <span class="muted">${bytes(upload.sent.value)} / ${bytes(upload.total.value)}</span></div>
+    <progress max=${upload.total.value || 1} value=${upload.sent.value} aria-label=${t("upload.all")}></progress>
+    <${Pause} parts=${parts} />
+    <${Problem} upload=${upload} />
+    <${Actions} upload=${upload} onCancelled=${onCancelled} />
+    <ul class="bars">${parts.map((part) => html`<${Bar} key=${part.fileId} part=${part} />`)}</ul>
+    ${upload.isBusy.value && html`<p class="muted small">${t("upload.keepOpen")}</p>`}
+  </section>`;
+}
+
+const refusedOf = (upload) => upload.parts.value.filter((part) => part.state.value === "refused").length;
+
+// The notice of a paused upload. The live region is always there, so that a reader of the screen announces the notice.
+// The countdown is hidden from it: it would be announced each second.
+function Pause({ parts }) {
+  const now = useNow(1000);
   const paused = parts.find((part) => part.state.value === "pausing");
+  const seconds = paused && Math.max(1, Math.ceil((paused.retryAt.value - now) / 1000));
+  return html`<div role="status">${paused && html`<${Notice} kind="warning" title=${t("upload.paused")}>
+    ${errorText(paused.error.value)} ${t("upload.pausedText")}
+    ${" "}<span aria-hidden="true">${t("upload.next", { seconds })}</span><//>`}</div>`;
+}
+
+function Problem({ upload }) {
+  const state = upload.state.value, error = upload.error.value;
+  if (state === "refused") {
+    return html`<${Notice} kind="error" title=${t("upload.refusedTitle", { count: refusedOf(upload) })}>
+      ${t("upload.refusedText")}<//>`;
+  }
+  if (state !== "failed") return null;
+  if (error) return html`<${Failure} error=${error} />`;
+  return html`<${Notice} kind="error" title=${t("upload.stopped")}>${t("upload.stoppedText")}<//>`;
+}
+
+function Actions({ upload, onCancelled }) {
+  const state = upload.state.value, count = upload.parts.value.length, left = count - refusedOf(upload);
   const cancel = async () => {
-    if (!await confirm({ title: t("upload.cancelTitle", { count: parts.length, name: upload.orderName }), text: t("upload.cancelText"), action: t("upload.cancel") })) return;
+    const title = t("upload.cancelTitle", { count, name: upload.orderName });
+    if (!await confirm({ title, text: t("upload.cancelText"), action: t("upload.cancel") })) return;
     await upload.cancel();
     onCancelled?.();
   };
@@ -18,31 +55,20 @@ export function Progress({ upload, onCancelled }) {
     const next = await upload.withoutRefused();
     if (next.orderId) go(`/orders/${next.orderId}`, {}, true);
   };
-  const refused = parts.filter((part) => part.state.value === "refused").length;
-  return html`<section class="progress" aria-label=${t("upload.title")}>
-    <div class="row"><strong role="status">${t(`upload.${state}`, { done, count: parts.length })}</strong>
-      <span class="muted">${bytes(upload.sent.value)} / ${bytes(upload.total.value)}</span></div>
-    <progress max=${upload.total.value || 1} value=${upload.sent.value} aria-label=${t("upload.all")}></progress>
-    ${paused && html`<${Notice} kind="warning" title=${t("upload.paused", { seconds: Math.max(1, Math.ceil((paused.retryAt.value - Date.now()) / 1000)) })}>
-      ${errorText(paused.error.value)} ${t("upload.pausedText")}<//>`}
-    ${state === "failed" && html`${upload.error.value ? html`<${Failure} error=${upload.error.value} />`
-      : html`<${Notice} kind="error" title=${t("upload.stopped")}>${t("upload.stoppedText")}<//>`}`}
-    ${state === "refused" && html`<${Notice} kind="error" title=${t("upload.refusedTitle", { count: refused })}>${t("upload.refusedText")}<//>`}
-    <div class="actions">
-      ${state === "failed" && html`<${Button} kind="primary" onClick=${() => upload.retry()}>${t("retry")}<//>`}
-      ${state === "refused" && refused < parts.length && html`<${Button} kind="primary" onClick=${without}>${t("upload.without", { count: parts.length - refused })}<//>`}
-      ${state !== "done" && state !== "cancelled" && html`<${Button} onClick=${cancel}>${t("upload.cancel")}<//>`}
-    </div>
-    <ul class="bars">${parts.map((part) => html`<${Bar} key=${part.fileId} part=${part} />`)}</ul>
-    ${upload.isBusy.value && html`<p class="muted small">${t("upload.keepOpen")}</p>`}
-  </section>`;
+  return html`<div class="actions">
+    ${state === "failed" && html`<${Button} kind="primary" onClick=${() => upload.retry()}>${t("retry")}<//>`}
+    ${state === "refused" && left > 0 && html`
+      <${Button} kind="primary" onClick=${without}>${t("upload.without", { count: left })}<//>`}
+    ${state !== "done" && state !== "cancelled" && html`<${Button} onClick=${cancel}>${t("upload.cancel")}<//>`}
+  </div>`;
 }
 
 function Bar({ part }) {
-  const state = part.state.value;
+  const state = part.state.value, error = part.error.value, isBad = state === "refused" || state === "stopped";
   return html`<li><span class="name">${part.file.name}</span>
     <progress max=${part.file.size || 1} value=${part.sent.value} aria-label=${part.file.name}></progress>
-    <span class=${`small ${state === "refused" || state === "stopped" ? "bad" : "muted"}`}>
-      ${state === "done" ? html`<${Icon} name="check" /><span class="vh">${t("upload.part.done")}</span>` : t(`upload.part.${state}`)}</span>
-    ${part.error.value && ["refused", "stopped"].includes(state) && html`<p class="bad small">${part.error.value.message || errorText(part.error.value)}</p>`}</li>`;
+    <span class=${`small ${isBad ? "bad" : "muted"}`}>
+      ${state === "done" ? html`<${Icon} name="check" /><span class="vh">${t("upload.part.done")}</span>`
+        : t(`upload.part.${state}`)}</span>
+    ${error && isBad && html`<p class="bad small">${error.message || errorText(error)}</p>`}</li>`;
 }

@@ -8,10 +8,13 @@ function read() {
 
 export const route = signal(read());
 
-export function href(path, query = {}) {
-  const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined));
-  return `#${path}${String(words) ? `?${words}` : ""}`;
+// "?page=2&keyword=cat" without the values that are empty, or "".
+export function queryText(query = {}) {
+  const words = new URLSearchParams(Object.entries(query).filter(([, value]) => (value ?? "") !== ""));
+  return String(words) && `?${words}`;
 }
+
+export const href = (path, query) => `#${path}${queryText(query)}`;
 
 // "replace" adds no entry to the history: for changes of a filter while it is typed.
 export function go(path, query = {}, replace = false) {

@@ -34,22 +34,34 @@ export const has = (key) => key in texts;
 export const known = (key, otherwise, values) => (has(key) ? t(key, values) : otherwise);
 
 const format = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
+const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 export const number = (value) => new Intl.NumberFormat(language.value).format(value);
 
 export function bytes(value) {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));
-  return new Intl.NumberFormat(language.value, { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 })
-    .format(value / 1000 ** step);
+  const style = { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 };
+  return new Intl.NumberFormat(language.value, style).format(value / 1000 ** step);
 }
 
-export const day = (at) => new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(at));
-export const moment = (at) => new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+// "7 days", "24 hours": the largest unit of which there are at least two.
+export function duration(seconds) {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= 2 * size) ?? UNITS.at(-1);
+  const style = { style: "unit", unit, unitDisplay: "long", maximumFractionDigits: 1 };
+  return new Intl.NumberFormat(language.value, style).format(seconds / size);
+}
+
+// "JPEG, PNG or WebP", as the sentences of the service.
+export const either = (words) => (words.length < 2 ? words.join()
+  : t("either", { list: words.slice(0, -1).join(", "), last: words.at(-1) }));
+
+const dateText = (at, style) => new Intl.DateTimeFormat(language.value, style).format(new Date(at));
+export const day = (at) => dateText(at, { dateStyle: "medium", timeZone: "UTC" });
+export const moment = (at) => dateText(at, { dateStyle: "medium", timeStyle: "short" });
 
 // "3 minutes ago", "in 6 days".
 export function relative(at, now = Date.now()) {
   const seconds = (new Date(at).getTime() - now) / 1000;
-  const steps = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
-  const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS.at(-1);
   return new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(Math.trunc(seconds / size), unit);
 }

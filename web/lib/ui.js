@@ -1,7 +1,7 @@
 // Parts that the pages share: forms, dialogs, tables, notices.
 import { html, signal, useState, useEffect, useRef, useId, useCallback } from "./view.js";
-import { ApiError, session } from "./api.js";
-import { t, known, moment, relative, language } from "./text.js";
+import { ApiError, service, session } from "./api.js";
+import { t, either, known, moment, relative, language } from "./text.js";
 import { href, route } from "./route.js";
 
 // What confirm() asks at the moment.
@@ -24,11 +24,15 @@ export const Notice = ({ kind = "info", title, children, action }) => html`
     ${action}
   </div>`;
 
+// "JPEG, PNG or WebP": the formats that the service changes.
+export const takenFormats = () => either((service.value?.formats ?? []).map(({ name }) => name));
+
 // The sentence for an error, with its code's text where the language has one, and the request id for the operator.
 export function errorText(error) {
   if (!(error instanceof ApiError)) return t("error.unexpected");
   if (error.status === 0) return t("error.NETWORK");
-  return known(`error.${error.code}`, error.message || t("error.unexpected"), { seconds: error.retryAfter || 2 });
+  const values = { seconds: error.retryAfter || 2, formats: takenFormats() };
+  return known(`error.${error.code}`, error.message || t("error.unexpected"), values);
 }
 
 // How users reach the operator, where the operator has said so.
@@ -36,15 +40,18 @@ export function Contact() {
   const contact = session.value?.operatorContact;
   if (!contact) return null;
   const isMail = !contact.includes("/") && contact.includes("@"), isLink = isMail || /^https?:/.test(contact);
-  return isLink ? html`<a href=${isMail ? `mailto:${contact}` : contact} rel="noopener">${contact}</a>` : html`<span>${contact}</span>`;
+  if (!isLink) return html`<span>${contact}</span>`;
+  return html`<a href=${isMail ? `mailto:${contact}` : contact} rel="noopener">${contact}</a>`;
 }
 
 export function Failure({ error, retry }) {
   if (!(error instanceof ApiError)) console.error(error);
   const text = errorText(error), detail = error.message && error.message !== text ? error.message : "";
-  return html`<${Notice} kind="error" title=${text} action=${retry && html`<${Button} kind="plain" onClick=${retry}>${t("retry")}<//>`}>
+  const again = retry && html`<${Button} kind="plain" onClick=${retry}>${t("retry")}<//>`;
+  return html`<${Notice} kind="error" title=${text} action=${again}>
     ${detail && html`<p>${detail}</p>`}
-    ${error.requestId && html`<p class="muted small">${t("error.request")} <code>${error.requestId}</code> <${Contact} /></p>`}
+    ${error.requestId && html`
+      <p class="muted small">${t("error.request")} <code>${error.requestId}</code> <${Contact} /></p>`}
   <//>`;
 }
 
@@ -54,17 +61,23 @@ export function Failure({ error, retry }) {
 // question is open, nothing runs yet.
 export function Button({ onClick, kind = "plain", type = "button", busy, children, ...rest }) {
   const [isRunning, setRunning] = useState(false);
-  const isBusy = busy || (isRunning && !question.value);
+  const isBusy = busy || (isRunning && !question.value) ? "true" : undefined;
   async function run(event) {
     if (busy || isRunning) { event.preventDefault(); return; }
     if (!onClick) return;
     const result = onClick(event);
     if (!(result instanceof Promise)) return;
     setRunning(true);
-    try { await result; } catch (error) { if (error.name !== "AbortError") toast(errorText(error)); } finally { setRunning(false); }
+    try {
+      await result;
+    } catch (error) {
+      if (error.name !== "AbortError") toast(errorText(error));
+    } finally {
+      setRunning(false);
+    }
   }
-  return html`<button type=${type} class=${kind} aria-disabled=${isBusy ? "true" : undefined} aria-busy=${isBusy ? "true" : undefined}
-    onClick=${run} ...${rest}>${children}</button>`;
+  return html`<button type=${type} class=${kind} aria-disabled=${isBusy} aria-busy=${isBusy} onClick=${run} ...${rest}>
+    ${children}</button>`;
 }
 
 export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
@@ -82,12 +95,13 @@ export function Copy({ value, label }) {
     setDone(true);
     setTimeout(() => setDone(false), 2000);
   };
-  return html`<${Button} kind="plain small" onClick=${copy} aria-label=${label}>${isDone ? t("copied") : t("copy")}<//>`;
+  return html`<${Button} kind="plain small" onClick=${copy} aria-label=${label}>${t(isDone ? "copied" : "copy")}<//>`;
 }
 
 // A value that is shown once, with its button.
 export const Secret = ({ label, value }) => html`<div class="secret">
-  <span class="muted small">${label}</span><div><code>${value}</code><${Copy} value=${value} label=${`${t("copy")}: ${label}`} /></div></div>`;
+  <span class="muted small">${label}</span>
+  <div><code>${value}</code><${Copy} value=${value} label=${`${t("copy")}: ${label}`} /></div></div>`;
 
 // ---- forms ----
 
@@ -148,6 +162,12 @@ export function Field({ label, hint, error, onValue, type = "text", rows, value,
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}</div>`;
 }
 
+export function NewPassword(bound) {
+  const hint = t("password.hint", { least: service.value.minPasswordLength });
+  return html`<${Field} label=${t("password.new")} hint=${hint} type="password" autocomplete="new-password"
+    ...${bound} />`;
+}
+
 // ---- dialogs ----
 
 // Navigation, such as the browser's Back, closes the dialog, because its subject is no longer on the screen.
@@ -163,7 +183,8 @@ export function Dialog({ title, onClose, children, wide }) {
       onCancel=${(event) => { event.preventDefault(); onClose?.(); }}>
     <article>
       <header><h2 id=${id}>${title}</h2>
-        ${onClose && html`<button type="button" class="close" aria-label=${t("close")} onClick=${onClose}><${Icon} name="close" /></button>`}</header>
+        ${onClose && html`<button type="button" class="close" aria-label=${t("close")} onClick=${onClose}>
+          <${Icon} name="close" /></button>`}</header>
       ${children}
     </article></dialog>`;
 }
@@ -205,7 +226,7 @@ export function useLoad(load, keys) {
   return { ...state, reload, set: (data) => setState({ data, error: null, loading: false }) };
 }
 
-// Repeats "work" while "isActive" and the page is visible. The wait grows, because each request counts for the plan's limit.
+// Repeats "work" while "isActive" and the page is visible. The wait grows, because each request counts for the limit.
 export function usePoll(work, isActive, first = 1500, most = 8000) {
   const saved = useRef(work);
   saved.current = work;
@@ -234,9 +255,10 @@ export function useNow(ms = 30000) {
 
 // "title" is the heading of a page that cannot show its data yet.
 export function Loaded({ state, title, children }) {
-  if (state.data) return html`${state.error && html`<${Failure} error=${state.error} retry=${state.reload} />`}${children(state.data)}`;
+  const failure = state.error && html`<${Failure} error=${state.error} retry=${state.reload} />`;
+  if (state.data) return html`${failure}${children(state.data)}`;
   const head = title && html`<${Head} title=${title} />`;
-  if (state.error) return html`${head}<${Failure} error=${state.error} retry=${state.reload} />`;
+  if (failure) return html`${head}${failure}`;
   return html`${head}<div class="skeleton" aria-busy="true"><span class="vh">${t("loading")}</span></div>`;
 }
 
@@ -251,10 +273,12 @@ export function Table({ caption, columns, rows, keyOf, empty }) {
   language.value;
   if (rows.length === 0) return empty ?? html`<p class="muted">${t("none")}</p>`;
   return html`<table role="table"><caption class="vh">${caption}</caption>
-    <thead role="rowgroup"><tr role="row">${columns.map(([key, title, , style]) =>
-      html`<th key=${key} role="columnheader" scope="col" class=${style}>${title || html`<span class="vh">${t("actions")}</span>`}</th>`)}</tr></thead>
-    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${keyOf(row)}>${columns.map(([key, title, cell, style]) =>
-      html`<td key=${key} role="cell" data-label=${title} class=${style}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`;
+    <thead role="rowgroup"><tr role="row">${columns.map(([key, title, , style]) => html`
+      <th key=${key} role="columnheader" scope="col" class=${style}>
+        ${title || html`<span class="vh">${t("actions")}</span>`}</th>`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map((row) => html`
+      <tr role="row" key=${keyOf(row)}>${columns.map(([key, title, cell, style]) => html`
+        <td key=${key} role="cell" data-label=${title} class=${style}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`;
 }
 
 export function Pager({ info, onPage, onOlder }) {
@@ -267,13 +291,21 @@ export function Pager({ info, onPage, onOlder }) {
     ${info.olderBefore && html`<${Button} onClick=${() => onOlder(info.olderBefore)}>${t("page.older")}<//>`}</nav>`;
 }
 
-export const Empty = ({ icon, title, children }) => html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2>${children}</div>`;
+export const Empty = ({ icon, title, children }) => html`
+  <div class="empty"><${Icon} name=${icon} /><h2>${title}</h2>${children}</div>`;
 
-export const Head = ({ title, lead, children }) => html`<header class="head"><div><h1 tabindex="-1">${title}</h1>${lead && html`<p>${lead}</p>`}</div>
+export const Head = ({ title, lead, children }) => html`<header class="head">
+  <div><h1 tabindex="-1">${title}</h1>${lead && html`<p>${lead}</p>`}</div>
   ${children && html`<div class="actions">${children}</div>`}</header>`;
 
-export const Tabs = ({ label, tabs, current }) => html`<nav class="tabs" aria-label=${label}><ul>${tabs.map(([path, title]) => html`<li key=${path}>
-  <a href=${href(path)} aria-current=${path === current ? "page" : undefined}>${title}</a></li>`)}</ul></nav>`;
+// A part of a page. "name" is the id of its heading, "action" stands next to it.
+export const Section = ({ name, title, action, children }) => html`<section class="card" aria-labelledby=${name}>
+  ${action ? html`<div class="row"><h2 id=${name}>${title}</h2>${action}</div>` : html`<h2 id=${name}>${title}</h2>`}
+  ${children}</section>`;
+
+export const Tabs = ({ label, tabs, current }) => html`<nav class="tabs" aria-label=${label}><ul>
+  ${tabs.map(([path, title]) => html`<li key=${path}>
+    <a href=${href(path)} aria-current=${path === current ? "page" : undefined}>${title}</a></li>`)}</ul></nav>`;
 
 // ---- icons: paths of 24 by 24, drawn as lines ----
 
@@ -287,7 +319,8 @@ const icons = {
   gauge: "M4 17a8 8 0 1 1 16 0M12 17l4-5",
   close: "M6 6l12 12M18 6 6 18",
   menu: "M4 7h16M4 12h16M4 17h16",
-  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.500 1.500M17.500 17.500 19 19M19 5l-1.500 1.500M6.500 17.500 5 19",
+  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8z" +
+    "M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.500 1.500M17.500 17.500 19 19M19 5l-1.500 1.500M6.500 17.500 5 19",
   moon: "M20 14A8.500 8.500 0 0 1 10 4a8.500 8.500 0 1 0 10 10z",
   upload: "M12 16V5M7 9.500 12 4.500l5 5M4 16v4h16v-4",
   check: "m5 12.500 4.500 4.500L19 7.500",
@@ -295,4 +328,5 @@ const icons = {
   shield: "M12 3 5 6v6c0 4.500 3 7.500 7 9 4-1.500 7-4.500 7-9V6z",
   drop: "M12 3c4 5 6 8 6 11a6 6 0 0 1-12 0c0-3 2-6 6-11z",
 };
-export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${icons[name]} /></svg>`;
+export const Icon = ({ name }) => html`
+  <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${icons[name]} /></svg>`;

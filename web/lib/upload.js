@@ -4,7 +4,9 @@ import { signal, computed, batch } from "./view.js";
 import { ApiError, backoff, get, isTemporary, pause, post, remove } from "./api.js";
 
 const PARALLEL = 4;
-const PATHS = { antiAi: "/v2/orders/anti-ai", watermarkEmbed: "/v2/orders/wtr-embed", watermarkExtract: "/v2/orders/wtr-extract" };
+const PATHS = {
+  antiAi: "/v2/orders/anti-ai", watermarkEmbed: "/v2/orders/wtr-embed", watermarkExtract: "/v2/orders/wtr-extract",
+};
 
 // The upload of this tab; null when there is none.
 export const current = signal(null);
@@ -20,8 +22,8 @@ function originalsKeep(orderId, parts) {
 
 // States of a part: "waiting", "sending", "pausing" (before another attempt), "done", "refused", "stopped".
 const partNew = (file, url, fileId) => ({
-  file, fileId: String(fileId ?? ""), url, state: signal(url === null ? "done" : "waiting"), sent: signal(url === null ? file.size : 0),
-  error: signal(null), retryAt: signal(0),
+  file, fileId: String(fileId ?? ""), url, error: signal(null), retryAt: signal(0),
+  state: signal(url === null ? "done" : "waiting"), sent: signal(url === null ? file.size : 0),
 });
 
 export class Upload {
@@ -38,8 +40,9 @@ export class Upload {
     this.error = signal(null);
     this.parts = signal([]);
     this.control = new AbortController();
-    this.total = computed(() => this.parts.value.reduce((sum, part) => sum + part.file.size, 0));
-    this.sent = computed(() => this.parts.value.reduce((sum, part) => sum + Math.min(part.sent.value, part.file.size), 0));
+    const sum = (size) => this.parts.value.map(size).reduce((total, value) => total + value, 0);
+    this.total = computed(() => sum((part) => part.file.size));
+    this.sent = computed(() => sum((part) => Math.min(part.sent.value, part.file.size)));
     this.isBusy = computed(() => ["creating", "uploading", "starting"].includes(this.state.value));
   }
 
@@ -67,12 +70,11 @@ export class Upload {
   }
 
   creation() {
-    const names = this.files.map(({ file }) => ({ fileName: file.name }));
-    if (this.type !== "watermarkExtract") {
-      return { idempotencyKey: this.key, ...this.body, files: names.map((entry, at) => ({ ...entry, ...this.files[at].more })) };
-    }
-    const [file, originalFile] = names;
-    return { idempotencyKey: this.key, ...this.body, file: originalFile ? { ...file, includeOriginal: true, originalFile } : file };
+    const body = { idempotencyKey: this.key, ...this.body };
+    const files = this.files.map(({ file, more }) => ({ fileName: file.name, ...more }));
+    if (this.type !== "watermarkExtract") return { ...body, files };
+    const [file, originalFile] = files;
+    return { ...body, file: originalFile ? { ...file, includeOriginal: true, originalFile } : file };
   }
 
   async send() {
@@ -91,8 +93,8 @@ export class Upload {
       return;
     }
     this.state.value = "starting";
-    const data = await post("/v2/orders/anti-ai/confirm", { idempotencyKey: `${this.key}-start`, orderId: this.orderId },
-      { repeat: true, signal: this.control.signal });
+    const body = { idempotencyKey: `${this.key}-start`, orderId: this.orderId };
+    const data = await post("/v2/orders/anti-ai/confirm", body, { repeat: true, signal: this.control.signal });
     batch(() => { this.status = data.status; this.state.value = "done"; });
   }
 
@@ -136,14 +138,18 @@ export class Upload {
   // New URLs for all files that are not uploaded.
   async renew() {
     try {
-      const { files } = await post(`/v2/orders/${this.orderId}/refresh-urls`, {}, { repeat: true, signal: this.control.signal });
+      const path = `/v2/orders/${this.orderId}/refresh-urls`;
+      const { files } = await post(path, {}, { repeat: true, signal: this.control.signal });
       for (const { fileId, uploadUrl } of files) {
         const part = this.parts.value.find((other) => other.fileId === String(fileId));
         if (part && uploadUrl) part.url = uploadUrl;
       }
       return true;
     } catch (error) {
-      batch(() => { this.error.value = error; for (const part of this.parts.value) if (part.state.value !== "done") part.state.value = "stopped"; });
+      batch(() => {
+        this.error.value = error;
+        for (const part of this.parts.value) if (part.state.value !== "done") part.state.value = "stopped";
+      });
       return false;
     }
   }
@@ -159,9 +165,10 @@ export class Upload {
       request.upload.onprogress = (event) => { part.sent.value = event.loaded; };
       request.onloadend = () => {
         abort.removeEventListener("abort", stop);
+        const { status, responseText } = request, retryAfter = Number(request.getResponseHeader("Retry-After")) || 0;
         if (abort.aborted) reject(new DOMException("", "AbortError"));
-        else if (request.status >= 200 && request.status < 300) resolve();
-        else reject(new ApiError(request.status, parse(request.responseText), Number(request.getResponseHeader("Retry-After")) || 0));
+        else if (status >= 200 && status < 300) resolve();
+        else reject(new ApiError(status, parse(responseText), retryAfter));
       };
       if (abort.aborted) reject(new DOMException("", "AbortError"));
       else request.send(part.file);
@@ -198,8 +205,8 @@ export async function resume(order, files) {
   for (const { fileId, fileName, uploadUrl, uploaded } of given) {
     const at = left.findIndex((file) => file.name === fileName);
     const [file] = at >= 0 ? left.splice(at, 1) : [null];
-    if (uploaded) { if (file) parts.push(partNew(file, null, fileId)); } else if (file) parts.push(partNew(file, uploadUrl, fileId));
-    else missing.push(fileName);
+    if (file) parts.push(partNew(file, uploaded ? null : uploadUrl, fileId));
+    else if (!uploaded) missing.push(fileName);
   }
   if (missing.length > 0) return { missing };
   upload.orderId = order.orderId;

@@ -3,29 +3,45 @@ import { html, useState } from "../lib/view.js";
 import { account, get, isOwner, patch, post, remove, session, sessionSet, user } from "../lib/api.js";
 import { t, day, known, language, languages, languageSet, moment } from "../lib/text.js";
 import { go, route } from "../lib/route.js";
-import { Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Table, Tabs, Time, confirm, errorText, toast, useForm, useLoad } from "../lib/ui.js";
+import {
+  Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Section, Table, Tabs, Time,
+  confirm, errorText, toast, useForm, useLoad,
+} from "../lib/ui.js";
 
+const TABS = [
+  ["/account", "profile.title"], ["/account/security", "security.title"], ["/account/members", "members.title"],
+  ["/account/audit", "audit.title"],
+];
 export const AccountTabs = () => html`<${Tabs} label=${t("account.title")} current=${route.value.path}
-  tabs=${[["/account", t("profile.title")], ["/account/security", t("security.title")], ["/account/members", t("members.title")], ["/account/audit", t("audit.title")]]} />`;
+  tabs=${TABS.map(([to, key]) => [to, t(key)])} />`;
 
 const sessionChange = (changes) => sessionSet({ ...session.value, ...changes });
 
-export function Profile() {
+export const Profile = () => html`<${Head} title=${t("account.title")} /><${AccountTabs} />
+  <${Person} /><${Language} />${isOwner.value && html`<${AccountName} />`}`;
+
+function Person() {
   const form = useForm({ name: user.value.name }, async ({ name }) => {
     sessionChange({ user: { ...user.value, ...await patch("/user", { name }) } });
     toast(t("saved"));
   });
-  const speak = async (word) => { await languageSet(word); sessionChange({ user: { ...user.value, ...await patch("/user", { language: word }) } }); };
-  return html`<${Head} title=${t("account.title")} /><${AccountTabs} />
-    <section class="card" aria-labelledby="profile"><h2 id="profile">${t("profile.title")}</h2><form ...${form.form}>
-      ${form.failure && html`<${Failure} error=${form.failure} />`}
-      <${Field} label=${t("name")} autocomplete="name" ...${form.bind("name")} />
-      <p><span class="muted small">${t("email")}</span><br />${user.value.email} ${user.value.emailVerified && html`<${Badge} kind="good">${t("verified")}<//>`}</p>
-      <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form></section>
-    <section class="card" aria-labelledby="language"><h2 id="language">${t("language.title")}</h2>
-      <${Field} label=${t("language.title")} value=${language.value} onValue=${speak}>${Object.entries(languages).map(([word, title]) =>
-        html`<option key=${word} value=${word} lang=${word}>${title}</option>`)}<//></section>
-    ${isOwner.value && html`<${AccountName} />`}`;
+  return html`<${Section} name="profile" title=${t("profile.title")}><form ...${form.form}>
+    ${form.failure && html`<${Failure} error=${form.failure} />`}
+    <${Field} label=${t("name")} autocomplete="name" ...${form.bind("name")} />
+    <p><span class="muted small">${t("email")}</span><br />${user.value.email}
+      ${" "}${user.value.emailVerified && html`<${Badge} kind="good">${t("verified")}<//>`}</p>
+    <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><//>`;
+}
+
+function Language() {
+  const speak = async (word) => {
+    await languageSet(word);
+    sessionChange({ user: { ...user.value, ...await patch("/user", { language: word }) } });
+  };
+  return html`<${Section} name="language" title=${t("language.title")}>
+    <${Field} label=${t("language.title")} value=${language.value} onValue=${speak}>
+      ${Object.entries(languages).map(([word, title]) => html`
+        <option key=${word} value=${word} lang=${word}>${title}</option>`)}<//><//>`;
 }
 
 function AccountName() {
@@ -33,67 +49,121 @@ function AccountName() {
     sessionChange({ account: { ...account.value, name: (await patch("/account", { name })).name } });
     toast(t("saved"));
   });
-  return html`<section class="card" aria-labelledby="account"><h2 id="account">${t("accountName")}</h2><form ...${form.form}>
-    ${form.failure && html`<${Failure} error=${form.failure} />`}<${Field} label=${t("accountName")} ...${form.bind("name")} />
-    <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form></section>`;
+  return html`<${Section} name="account" title=${t("accountName")}><form ...${form.form}>
+    ${form.failure && html`<${Failure} error=${form.failure} />`}
+    <${Field} label=${t("accountName")} ...${form.bind("name")} />
+    <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><//>`;
+}
+
+// ---- members ----
+
+const roles = () => ["member", "owner"].map((word) => html`
+  <option key=${word} value=${word}>${t(`role.${word}`)}</option>`);
+
+const MemberName = ({ member }) => html`<span><strong>${member.name}</strong><br />
+  <span class="muted small">${member.email}</span></span>`;
+
+const MemberRole = ({ member, onRole }) => (isOwner.value ? html`
+  <select aria-label=${`${t("members.role")}: ${member.name}`} value=${member.role}
+    onChange=${(event) => onRole(member, event.target.value)}>${roles()}</select>` : t(`role.${member.role}`));
+
+const MemberRemove = ({ member, onRemove }) => isOwner.value && member.userId !== user.value.id && html`
+  <${Button} kind="plain small danger" aria-label=${`${t("members.remove")}: ${member.name}`}
+    onClick=${() => onRemove(member)}>${t("members.remove")}<//>`;
+
+const Withdraw = ({ entry, onWithdraw }) => isOwner.value && html`
+  <${Button} kind="plain small" aria-label=${`${t("members.withdraw")}: ${entry.email}`}
+    onClick=${() => onWithdraw(entry)}>${t("members.withdraw")}<//>`;
+
+const memberColumns = (changeRole, drop) => [
+  ["name", t("name"), (member) => html`<${MemberName} member=${member} />`, "main"],
+  ["role", t("members.role"), (member) => html`<${MemberRole} member=${member} onRole=${changeRole} />`],
+  ["factor", t("factor.title"), ({ totpEnabled }) => html`
+    <${Badge} kind=${totpEnabled ? "good" : ""}>${t(totpEnabled ? "on" : "off")}<//>`],
+  ["seen", t("members.seen"), (member) => html`<${Time} at=${member.lastSignInAt} none=${t("never")} />`],
+  ["do", "", (member) => html`<${MemberRemove} member=${member} onRemove=${drop} />`, "do"],
+];
+
+const invitationColumns = (withdraw) => [
+  ["email", t("email"), (entry) => entry.email, "main"],
+  ["role", t("members.role"), (entry) => t(`role.${entry.role}`)],
+  ["expires", t("keys.expires"), (entry) => html`<${Time} at=${entry.expiresAt} />`],
+  ["do", "", (entry) => html`<${Withdraw} entry=${entry} onWithdraw=${withdraw} />`, "do"],
+];
+
+// Asks before a member is removed, and again about keys of the member.
+async function memberRemove({ name, userId, keys }) {
+  const title = t("members.removeTitle", { name }), text = t("members.removeText"), action = t("members.remove");
+  if (!await confirm({ title, text, action })) return false;
+  const about = {
+    title: t("members.keysTitle", { count: keys, name }), text: t("members.keysText"), action: t("members.keysRevoke"),
+  };
+  const isRevoking = keys > 0 && await confirm(about);
+  await remove(`/account/members/${userId}${isRevoking ? "?keys=revoke" : ""}`);
+  return true;
 }
 
 export function Members() {
   const state = useLoad((signal) => get("/account/members", {}, { signal }), []);
   const [isOpen, setOpen] = useState(false);
-  const changeRole = async (member, role) => { await patch(`/account/members/${member.userId}`, { role }).catch((error) => toast(errorText(error))); state.reload(); };
-  const drop = async (member) => {
-    if (!await confirm({ title: t("members.removeTitle", { name: member.name }), text: t("members.removeText"), action: t("members.remove") })) return;
-    const isRevoking = member.keys > 0 && await confirm({ title: t("members.keysTitle", { count: member.keys, name: member.name }), text: t("members.keysText"), action: t("members.keysRevoke") });
-    await remove(`/account/members/${member.userId}${isRevoking ? "?keys=revoke" : ""}`);
+  const changeRole = async ({ userId }, role) => {
+    await patch(`/account/members/${userId}`, { role }).catch((error) => toast(errorText(error)));
     state.reload();
   };
-  const withdraw = async (invitation) => { await remove(`/account/invitations/${invitation.id}`); state.reload(); };
-  const members = [
-    ["name", t("name"), (member) => html`<span><strong>${member.name}</strong><br /><span class="muted small">${member.email}</span></span>`, "main"],
-    ["role", t("members.role"), (member) => (isOwner.value ? html`<select aria-label=${`${t("members.role")}: ${member.name}`} value=${member.role} onChange=${(event) => changeRole(member, event.target.value)}>
-      ${["owner", "member"].map((word) => html`<option key=${word} value=${word}>${t(`role.${word}`)}</option>`)}</select>` : t(`role.${member.role}`))],
-    ["factor", t("factor.title"), (member) => html`<${Badge} kind=${member.totpEnabled ? "good" : ""}>${t(member.totpEnabled ? "on" : "off")}<//>`],
-    ["seen", t("members.seen"), (member) => html`<${Time} at=${member.lastSignInAt} none=${t("never")} />`],
-    ["do", "", (member) => isOwner.value && member.userId !== user.value.id && html`<${Button} kind="plain small danger" onClick=${() => drop(member)} aria-label=${`${t("members.remove")}: ${member.name}`}>${t("members.remove")}<//>`, "do"],
-  ];
-  const invitations = [
-    ["email", t("email"), (entry) => entry.email, "main"], ["role", t("members.role"), (entry) => t(`role.${entry.role}`)],
-    ["expires", t("keys.expires"), (entry) => html`<${Time} at=${entry.expiresAt} />`],
-    ["do", "", (entry) => isOwner.value && html`<${Button} kind="plain small" onClick=${() => withdraw(entry)} aria-label=${`${t("members.withdraw")}: ${entry.email}`}>${t("members.withdraw")}<//>`, "do"],
-  ];
-  return html`<${Head} title=${t("account.title")} lead=${t("members.lead")}>${isOwner.value && html`<${Button} kind="primary" onClick=${() => setOpen(true)}>${t("members.invite")}<//>`}<//><${AccountTabs} />
-    <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("members.title")} columns=${members} rows=${data.members} keyOf=${(member) => member.userId} />
-      ${data.invitations.length > 0 && html`<h2>${t("members.invited")}</h2><${Table} caption=${t("members.invited")} columns=${invitations} rows=${data.invitations} keyOf=${(entry) => entry.id} />`}`}<//>
+  const drop = async (member) => { if (await memberRemove(member)) state.reload(); };
+  const withdraw = async ({ id }) => { await remove(`/account/invitations/${id}`); state.reload(); };
+  const invite = isOwner.value && html`
+    <${Button} kind="primary" onClick=${() => setOpen(true)}>${t("members.invite")}<//>`;
+  return html`<${Head} title=${t("account.title")} lead=${t("members.lead")}>${invite}<//><${AccountTabs} />
+    <${Loaded} state=${state}>${({ members, invitations }) => html`
+      <${Table} caption=${t("members.title")} columns=${memberColumns(changeRole, drop)} rows=${members}
+        keyOf=${(member) => member.userId} />
+      ${invitations.length > 0 && html`<h2>${t("members.invited")}</h2>
+        <${Table} caption=${t("members.invited")} columns=${invitationColumns(withdraw)} rows=${invitations}
+          keyOf=${(entry) => entry.id} />`}`}<//>
     ${isOpen && html`<${Invite} onClose=${() => { setOpen(false); state.reload(); }} />`}`;
 }
 
 function Invite({ onClose }) {
   const [made, setMade] = useState(null);
-  const form = useForm({ email: "", role: "member" }, async (values) => setMade(await post("/account/invitations", values)));
-  if (made) {
-    return html`<${Dialog} title=${t("members.invite")} onClose=${onClose}>
-      ${made.link ? html`<p>${t("members.link")}</p><${Secret} label=${t("members.linkLabel")} value=${made.link} />` : html`<p>${t("members.sent", { email: form.values.email })}</p>`}
-      <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("close")}<//></footer><//>`;
-  }
+  const form = useForm({ email: "", role: "member" }, async (values) =>
+    setMade(await post("/account/invitations", values)));
+  if (made) return html`<${Invited} link=${made.link} email=${form.values.email} onClose=${onClose} />`;
   return html`<${Dialog} title=${t("members.invite")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
     <${Field} label=${t("email")} type="email" autofocus ...${form.bind("email")} />
-    <${Field} label=${t("members.role")} hint=${t("members.roleHint")} ...${form.bind("role")}>${["member", "owner"].map((word) => html`<option key=${word} value=${word}>${t(`role.${word}`)}</option>`)}<//>
-    <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//><${Button} type="submit" kind="primary" busy=${form.busy}>${t("members.invite")}<//></footer></form><//>`;
+    <${Field} label=${t("members.role")} hint=${t("members.roleHint")} ...${form.bind("role")}>${roles()}<//>
+    <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
+      <${Button} type="submit" kind="primary" busy=${form.busy}>${t("members.invite")}<//></footer></form><//>`;
 }
+
+const Invited = ({ link, email, onClose }) => html`<${Dialog} title=${t("members.invite")} onClose=${onClose}>
+  ${link ? html`<p>${t("members.link")}</p><${Secret} label=${t("members.linkLabel")} value=${link} />`
+    : html`<p>${t("members.sent", { email })}</p>`}
+  <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("close")}<//></footer><//>`;
+
+// ---- audit log ----
+
+const Actor = ({ user: actor }) => (actor ? html`<span>${actor.name}<br />
+  <span class="muted small">${actor.email ?? ""}</span></span>` : "–");
+
+const details = (found) => Object.entries(found ?? {}).map(([name, value]) => `${name}: ${value}`).join(", ");
+
+const auditColumns = () => [
+  ["at", t("requests.at"), ({ at }) => html`<time datetime=${at} title=${day(at)}>${moment(at)}</time>`],
+  ["event", t("audit.event"), ({ event }) => html`<strong>${known(`audit.${event}`, event)}</strong>`, "main"],
+  ["user", t("audit.user"), (entry) => html`<${Actor} user=${entry.user} />`],
+  ["address", t("audit.address"), (entry) => html`<code>${entry.address ?? "–"}</code>`],
+  ["details", t("audit.details"), (entry) => html`<span class="small long">${details(entry.details) || "–"}</span>`],
+];
 
 export function Audit() {
   const { page = "1", before = "" } = route.value.query;
   const state = useLoad((signal) => get("/audit", { page, limit: 50, before }, { signal }), [page, before]);
-  const words = (details) => Object.entries(details ?? {}).map(([name, value]) => `${name}: ${value}`).join(", ");
-  const columns = [
-    ["at", t("requests.at"), (entry) => html`<time datetime=${entry.at} title=${day(entry.at)}>${moment(entry.at)}</time>`],
-    ["event", t("audit.event"), (entry) => html`<strong>${known(`audit.${entry.event}`, entry.event)}</strong>`, "main"],
-    ["user", t("audit.user"), (entry) => (entry.user ? html`<span>${entry.user.name}<br /><span class="muted small">${entry.user.email ?? ""}</span></span>` : "–")], ["address", t("audit.address"), (entry) => html`<code>${entry.address ?? "–"}</code>`],
-    ["details", t("audit.details"), (entry) => html`<span class="small long">${words(entry.details) || "–"}</span>`],
-  ];
   return html`<${Head} title=${t("account.title")} lead=${t("audit.lead")} /><${AccountTabs} />
-    <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("audit.title")} columns=${columns} rows=${data.events} keyOf=${(entry) => entry.id} />
-      <${Pager} info=${data.pageInfo} onPage=${(number) => go("/account/audit", { page: number, before })} onOlder=${(id) => go("/account/audit", { before: id })} />`}<//>`;
+    <${Loaded} state=${state}>${(data) => html`
+      <${Table} caption=${t("audit.title")} columns=${auditColumns()} rows=${data.events}
+        keyOf=${(entry) => entry.id} />
+      <${Pager} info=${data.pageInfo} onPage=${(number) => go("/account/audit", { page: number, before })}
+        onOlder=${(id) => go("/account/audit", { before: id })} />`}<//>`;
 }

@@ -1,9 +1,12 @@
 // One order: progress, results, errors in words, downloads.
 import { html, useEffect, useState } from "../lib/view.js";
-import { get, remove } from "../lib/api.js";
-import { t, bytes, known, moment, relative } from "../lib/text.js";
+import { account, get, remove, service } from "../lib/api.js";
+import { t, bytes, duration, known, moment, relative } from "../lib/text.js";
 import { go } from "../lib/route.js";
-import { Badge, Button, Dialog, Failure, Head, Icon, Link, Loaded, Notice, confirm, toast, useLoad, useNow, usePoll } from "../lib/ui.js";
+import {
+  Badge, Button, Dialog, Failure, Head, Icon, Link, Loaded, Notice, confirm, takenFormats, toast, useLoad, useNow,
+  usePoll,
+} from "../lib/ui.js";
 import { Compare, Preview } from "../lib/pictures.js";
 import { Drop } from "../lib/drop.js";
 import { Progress } from "../lib/progress.js";
@@ -18,36 +21,53 @@ export function Order({ id }) {
   const uploadState = upload?.state.value;
   useEffect(() => { if (uploadState === "done") { current.value = null; state.reload(); } }, [uploadState]);
   if (state.error?.status === 404) {
-    return html`<${Head} title=${t("order.missing")} /><p>${t("order.missingText")}</p><${Link} to="/orders" class="button">${t("order.back")}<//>`;
+    return html`<${Head} title=${t("order.missing")} /><p>${t("order.missingText")}</p>
+      <${Link} to="/orders" class="button">${t("order.back")}<//>`;
   }
   return html`<${Loaded} state=${state} title=${t("order.title")}>${(data) => html`
-    <${Head} title=${data.orderName} lead=${html`<span class="facts"><${Status} status=${data.status} /> <span>${t(`type.${data.type}`)}</span>
-        <span>${t("orders.fileCount", { count: data.fileCount })}</span> <span>${t("order.created", { at: moment(data.createdAt) })}</span>
-        <span>${t(`channel.${data.channel}`)}</span></span>`}>
+    <${Head} title=${data.orderName} lead=${html`<${Summary} order=${data} />`}>
       <${Actions} order=${data} reload=${state.reload} /><//>
     <${Body} order=${data} upload=${upload} reload=${state.reload} />`}<//>`;
 }
 
+const Summary = ({ order }) => html`<span class="facts">
+  <${Status} status=${order.status} /> <span>${t(`type.${order.type}`)}</span>
+  <span>${t("orders.fileCount", { count: order.fileCount })}</span>
+  <span>${t("order.created", { at: moment(order.createdAt) })}</span>
+  <span>${t(`channel.${order.channel}`)}</span></span>`;
+
 function Body({ order, upload, reload }) {
   const { status, type } = order;
-  if (upload && status === "pending") return html`<article class="card"><${Progress} upload=${upload} onCancelled=${reload} /></article>`;
+  if (upload && status === "pending") {
+    return html`<article class="card"><${Progress} upload=${upload} onCancelled=${reload} /></article>`;
+  }
   if (status === "pending") return html`<${Pending} order=${order} />`;
-  if (type === "watermarkExtract" && status !== "expired") return html`<${Result} order=${order} original=${order.files.length > 1} />`;
+  if (type === "watermarkExtract" && status !== "expired") {
+    return html`<${Result} order=${order} original=${order.files.length > 1} />`;
+  }
+  const kept = duration(account.value.resultRetentionSeconds);
   return html`
-    ${status === "inProgress" && html`<article class="card" aria-live="polite"><div class="row"><strong>${t("order.working")}</strong>
-      <span class="muted">${t("order.done", { done: order.completedFileCount, count: order.fileCount })}</span></div>
-      <progress max=${order.fileCount} value=${order.completedFileCount} aria-label=${t("order.working")}></progress><p class="muted small">${t("order.leave")}</p></article>`}
-    ${status === "expired" && html`<${Notice} title=${t("order.expired")}>${t("order.expiredText")}<//>`}
+    ${status === "inProgress" && html`<${Working} order=${order} />`}
+    ${status === "expired" && html`
+      <${Notice} title=${t("order.expired")}>${t("order.expiredText", { time: kept })}<//>`}
     ${status === "failed" && html`<${Notice} kind="error" title=${t("order.failed")}>${t("order.failedText")}<//>`}
-    ${status === "complete" && order.errors && html`<${Notice} kind="warning" title=${t("order.partly")}>${t("order.partlyText")}<//>`}
+    ${status === "complete" && order.errors && html`
+      <${Notice} kind="warning" title=${t("order.partly")}>${t("order.partlyText")}<//>`}
     ${status === "complete" && html`<${Countdown} order=${order} />`}
     <${Files} order=${order} />`;
 }
 
-function Countdown({ order }) {
+const Working = ({ order: { completedFileCount: done, fileCount: count } }) => html`
+  <article class="card" aria-live="polite"><div class="row"><strong>${t("order.working")}</strong>
+    <span class="muted">${t("order.done", { done, count })}</span></div>
+    <progress max=${count} value=${done} aria-label=${t("order.working")}></progress>
+    <p class="muted small">${t("order.leave")}</p></article>`;
+
+function Countdown({ order: { expiresAt } }) {
   const now = useNow();
-  if (!order.expiresAt) return null;
-  return html`<p class="countdown muted small">${t("order.keeps", { when: relative(order.expiresAt, now) })} <time datetime=${order.expiresAt}>(${moment(order.expiresAt)})</time></p>`;
+  if (!expiresAt) return null;
+  return html`<p class="countdown muted small">${t("order.keeps", { when: relative(expiresAt, now) })}
+    ${" "}<time datetime=${expiresAt}>(${moment(expiresAt)})</time></p>`;
 }
 
 // Links are made when they are used: so they have not expired, however long the page was open.
@@ -66,19 +86,27 @@ function Actions({ order, reload }) {
     const { draft } = await import("./order_new.js");
     const { pictureRead } = await import("../lib/check.js");
     const files = order.files.map((file) => originalOf(orderId, file.fileId)).filter((file) => file instanceof File);
-    draft.value = { ...draft.value, type, texts: order.watermarks.join("\n"), pictures: await Promise.all([...new Set(files)].map(pictureRead)) };
+    const pictures = await Promise.all([...new Set(files)].map(pictureRead));
+    draft.value = { ...draft.value, type, texts: order.watermarks.join("\n"), pictures };
     if (files.length === 0) toast(t("order.againFiles"));
     go("/new");
   };
   const drop = async () => {
-    if (!await confirm({ title: t(isEnded(status) ? "order.deleteTitle" : "order.cancelTitle", { count: fileCount, name: order.orderName }), text: t(isEnded(status) ? "order.deleteText" : "order.cancelText"), action: t("order.delete") })) return;
+    const values = { count: fileCount, name: order.orderName };
+    const words = isEnded(status)
+      ? { title: t("order.deleteTitle", values), text: t("order.deleteText") }
+      : { title: t("order.cancelTitle", values), text: t("order.cancelText") };
+    if (!await confirm({ ...words, action: t("order.delete") })) return;
     await remove(`/v2/orders/${orderId}`);
     reload();
   };
-  const canDownload = status === "complete" && type !== "watermarkExtract";
-  return html`${canDownload && html`<${Button} kind="primary" onClick=${all}>${fileCount > 1 || order.watermarks.length > 1 ? t("order.downloadAll") : t("order.download")}<//>`}
-    ${type !== "watermarkExtract" && isEnded(status) && html`<${Button} onClick=${again}>${t("order.again")}<//>`}
-    ${status !== "expired" && !(status === "failed" && order.errors?.includes("ORDER_CANCELLED")) && html`<${Button} kind="plain danger" onClick=${drop}>${t("order.delete")}<//>`}`;
+  const isChange = type !== "watermarkExtract", hasMany = fileCount > 1 || order.watermarks.length > 1;
+  const isGone = status === "expired" || (status === "failed" && order.errors?.includes("ORDER_CANCELLED"));
+  return html`
+    ${isChange && status === "complete" && html`
+      <${Button} kind="primary" onClick=${all}>${t(hasMany ? "order.downloadAll" : "order.download")}<//>`}
+    ${isChange && isEnded(status) && html`<${Button} onClick=${again}>${t("order.again")}<//>`}
+    ${!isGone && html`<${Button} kind="plain danger" onClick=${drop}>${t("order.delete")}<//>`}`;
 }
 
 // The tab was closed before all files were uploaded: the same files continue the order.
@@ -96,51 +124,85 @@ function Pending({ order }) {
   return html`<article class="card"><h2>${t("order.waiting")}</h2><p>${t("order.waitingText")}</p>
     ${missing.length > 0 && html`<${Notice} kind="warning" title=${t("order.stillMissing")}>${missing.join(", ")}<//>`}
     ${error && html`<${Failure} error=${error} />`}
-    <${Drop} onFiles=${choose} title=${t("order.choose")} hint=${order.files.map((file) => file.fileName).join(", ")} /></article>`;
+    <${Drop} onFiles=${choose} title=${t("order.choose")}
+      hint=${order.files.map((file) => file.fileName).join(", ")} /></article>`;
 }
 
 const GRADES = { strong: "good", medium: "", weak: "warning" };
+const STATES = { complete: "good", failed: "bad" };
 
 // Status, protection and sizes of a file.
 function Facts({ file }) {
   const { status, protection, inputBytes, resultBytes } = file;
-  return html`<span class="facts small"><${Badge} kind=${{ complete: "good", failed: "bad" }[status] ?? "busy"}>${t(`file.${status}`)}<//>
-    ${protection && html`<${Badge} kind=${GRADES[protection.word]}>${t(`protection.${protection.word}`, { share: protection.share })}<//>`}
-    ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", { before: bytes(inputBytes), after: bytes(resultBytes) })}</span>`}</span>`;
+  const sizes = { before: bytes(inputBytes ?? 0), after: bytes(resultBytes ?? 0) };
+  return html`<span class="facts small"><${Badge} kind=${STATES[status] ?? "busy"}>${t(`file.${status}`)}<//>
+    ${protection && html`<${Badge} kind=${GRADES[protection.word]}>
+      ${t(`protection.${protection.word}`, { share: protection.share })}<//>`}
+    ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", sizes)}</span>`}</span>`;
 }
+
+// The error of a file in the user's language, the remedy, and the service's sentence.
+function Fault({ error: { code, message } }) {
+  const values = { formats: takenFormats(), time: duration(service.value.pendingSeconds) };
+  return html`<div class="bad small"><strong>${known(`file.${code}`, message, values)}</strong>
+    <p>${known(`file.${code}.help`, "", values)}</p><p class="muted">${message}</p></div>`;
+}
+
+const Note = ({ note: { code, message } }) => html`
+  <div class="note small"><strong>${known(`note.${code}`, t("note.title"))}</strong> ${message}</div>`;
 
 const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter(Boolean).join(" ");
 
+// The copies of a file, each with its text.
+function Copies({ file, original, onSave, onCompare }) {
+  const copies = file.watermarks.length > 0 ? file.watermarks : [null];
+  return html`<ul class="copies">${copies.map((text, at) => html`<li key=${at}>
+    ${text && html`<span class="text">${text}</span>`}
+    <${Button} kind="plain small" aria-label=${naming("order.download", file, text)} onClick=${() => onSave(file, at)}>
+      ${t("order.download")}<//>
+    <${Button} kind="plain small" aria-label=${original ? undefined : naming("compare.view", file, text)}
+      onClick=${() => onCompare(file, at)}>${t(original ? "compare.open" : "compare.view")}<//></li>`)}</ul>`;
+}
+
+function FileRow({ order, file, onSave, onCompare }) {
+  const { orderId, status, files } = order, original = originalOf(orderId, file.fileId);
+  const thumbnail = files.length === 1 ? order.thumbnailImageUrl : null;
+  return html`<li>
+    ${original ? html`<${Preview} file=${original} box=${128} />` : html`<${Thumbnail} url=${thumbnail} />`}
+    <div class="what"><span class="name">${file.fileName}</span>
+      ${status !== "expired" && html`<${Facts} file=${file} />`}
+      ${file.error && html`<${Fault} error=${file.error} />`}
+      ${file.note && html`<${Note} note=${file.note} />`}
+      ${status === "complete" && file.status === "complete" && html`
+        <${Copies} file=${file} original=${original} onSave=${onSave} onCompare=${onCompare} />`}</div></li>`;
+}
+
 function Files({ order }) {
   const [shown, setShown] = useState(null);
-  const { orderId, status, files } = order;
-  const copy = async (file, at) => {
-    const found = (await links(orderId)).files.filter((entry) => String(entry.fileId) === String(file.fileId))[at];
+  const { orderId, files } = order;
+  const copyOf = async (file, at) =>
+    (await links(orderId)).files.filter((entry) => String(entry.fileId) === String(file.fileId))[at];
+  const saveCopy = async (file, at) => {
+    const found = await copyOf(file, at);
     save(found.downloadUrl, found.fileName);
   };
   const compare = async (file, at) => {
-    const found = (await links(orderId)).files.filter((entry) => String(entry.fileId) === String(file.fileId))[at];
+    const found = await copyOf(file, at);
     setShown({ before: originalOf(orderId, file.fileId), after: found.downloadUrl, name: found.fileName });
   };
-  return html`${files.some((file) => file.protection) && html`<p class="muted small">${t("protection.text")}</p>`}<ul class="results card">${files.map((file) => {
-    const original = originalOf(orderId, file.fileId), canSave = status === "complete" && file.status === "complete";
-    const copies = file.watermarks.length > 0 ? file.watermarks : [null];
-    return html`<li key=${file.fileId}>
-      ${original ? html`<${Preview} file=${original} box=${128} />` : html`<${Thumbnail} url=${files.length === 1 ? order.thumbnailImageUrl : null} />`}
-      <div class="what"><span class="name">${file.fileName}</span>
-        ${status !== "expired" && html`<${Facts} file=${file} />`}
-        ${file.error && html`<div class="bad small"><strong>${known(`file.${file.error.code}`, file.error.message)}</strong>
-          <p>${known(`file.${file.error.code}.help`, "")}</p><p class="muted">${file.error.message}</p></div>`}
-        ${file.note && html`<div class="note small"><strong>${known(`note.${file.note.code}`, t("note.title"))}</strong> ${file.note.message}</div>`}
-        ${canSave && html`<ul class="copies">${copies.map((text, at) => html`<li key=${at}>
-          ${text && html`<span class="text">${text}</span>`}
-          <${Button} kind="plain small" onClick=${() => copy(file, at)} aria-label=${naming("order.download", file, text)}>${t("order.download")}<//>
-          <${Button} kind="plain small" aria-label=${original ? undefined : naming("compare.view", file, text)} onClick=${() => compare(file, at)}>
-            ${t(original ? "compare.open" : "compare.view")}<//></li>`)}</ul>`}</div></li>`;
-  })}</ul>
-  ${shown && html`<${Dialog} wide title=${shown.name} onClose=${() => setShown(null)}>
-    ${shown.before ? html`<${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")} words=${[t("compare.before"), t("compare.after")]} />
-      <p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>`
-      : html`<p><img src=${shown.after} alt=${shown.name} /></p>
-        <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([before]) => setShown({ ...shown, before })} />`}<//>`}`;
+  return html`
+    ${files.some((file) => file.protection) && html`<p class="muted small">${t("protection.text")}</p>`}
+    <ul class="results card">${files.map((file) => html`
+      <${FileRow} key=${file.fileId} order=${order} file=${file} onSave=${saveCopy} onCompare=${compare} />`)}</ul>
+    ${shown && html`<${Shown} shown=${shown} onClose=${() => setShown(null)}
+      onOriginal=${(before) => setShown({ ...shown, before })} />`}`;
 }
+
+// A result, next to its original where this browser has it.
+const Shown = ({ shown, onClose, onOriginal }) => html`<${Dialog} wide title=${shown.name} onClose=${onClose}>
+  ${shown.before ? html`
+    <${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")}
+      words=${[t("compare.before"), t("compare.after")]} />
+    <p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>` : html`
+    <p><img src=${shown.after} alt=${shown.name} /></p>
+    <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([before]) => onOriginal(before)} />`}<//>`;

@@ -1,19 +1,17 @@
 // A new order: pictures, kind of work, upload. What was chosen stays when the user looks at another page.
 import { html, signal, useEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
-import { t, bytes, number } from "../lib/text.js";
+import { t, bytes, either, number } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import { Button, Failure, Field, Head, Icon, Link, Notice } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview, Compare, isPictureName, isSystemName } from "../lib/pictures.js";
-import { LIMITS, hintsOf, pictureProblem, pictureRead } from "../lib/check.js";
+import { hintsOf, pictureProblem, pictureRead } from "../lib/check.js";
 import { Upload, current } from "../lib/upload.js";
 import { Progress } from "../lib/progress.js";
 
 const EMPTY = { type: "antiAi", strength: "standard", texts: "", orderName: "", pictures: [] };
 export const draft = signal(EMPTY);
-const TEXTS_A_FILE = 10;
-const TEXT_LENGTH = 1000;
 const NAMED_MOST = 5;
 
 const change = (values) => { draft.value = { ...draft.value, ...values }; };
@@ -24,13 +22,13 @@ export function textsOf(words) {
   return [...new Set(lines)];
 }
 
-// A file has at most ten texts; a longer list of recipients uses the picture several times.
+// A file has at most "maxTexts" texts; a longer list of recipients uses the picture several times.
 function entriesOf({ type, pictures }, texts) {
   if (type === "antiAi") return pictures.map(({ file }) => ({ file }));
-  const entries = [];
+  const entries = [], most = service.value.maxTexts;
   for (const { file } of pictures) {
-    for (let at = 0; at < texts.length; at += TEXTS_A_FILE) {
-      entries.push({ file, more: { watermarks: texts.slice(at, at + TEXTS_A_FILE).map((text) => ({ text })) } });
+    for (let at = 0; at < texts.length; at += most) {
+      entries.push({ file, more: { watermarks: texts.slice(at, at + most).map((text) => ({ text })) } });
     }
   }
   return entries;
@@ -38,8 +36,6 @@ function entriesOf({ type, pictures }, texts) {
 
 export function OrderNew() {
   const upload = current.value;
-  const [limits, setLimits] = useState(LIMITS);
-  useEffect(() => { service().then((found) => setLimits({ ...LIMITS, ...found }), () => {}); }, []);
   // An upload that ends while this page is open leads to its order. One that ended before is over.
   const state = upload?.state.value, wasBusy = useRef(false);
   useEffect(() => {
@@ -50,38 +46,50 @@ export function OrderNew() {
     if (wasBusy.current) go(`/orders/${upload.orderId}`);
   }, [state]);
   if (upload && state !== "cancelled" && upload.type !== "watermarkExtract" && upload.orderId) {
-    return html`<${Head} title=${t("new.uploading")} /><article class="card"><${Progress} upload=${upload} /></article>`;
+    return html`<${Head} title=${t("new.uploading")} />
+      <article class="card"><${Progress} upload=${upload} /></article>`;
   }
-  return html`<${Form} limits=${limits} />`;
+  return html`<${Form} />`;
 }
 
-function Form({ limits }) {
-  const { type, pictures, orderName } = draft.value;
+// The state of the draft: which pictures are good, how many copies they make, why it cannot start.
+function draftCheck(texts) {
+  const { type, pictures } = draft.value, { maxFiles, maxTextLength } = service.value;
+  const problems = pictures.map((picture) =>
+    pictureProblem(picture, type) ?? (picture.isBroken ? t("problem.preview") : null));
+  const good = pictures.filter((_, at) => !problems[at]);
+  const entries = entriesOf({ type, pictures: good }, texts);
+  return {
+    problems, good, entries,
+    copies: type === "antiAi" ? good.length : good.length * texts.length,
+    isTooLong: type === "watermarkEmbed" && texts.some((text) => [...text].length > maxTextLength),
+    isTooMany: entries.length > maxFiles,
+  };
+}
+
+function Form() {
   const [left, setLeft] = useState(null);
   const [error, setError] = useState(null);
   const [isReading, setReading] = useState(false);
   const texts = useMemo(() => textsOf(draft.value.texts), [draft.value.texts]);
-  const problems = pictures.map((picture) => pictureProblem(picture, type, limits) ?? (picture.isBroken ? t("problem.preview") : null));
-  const good = pictures.filter((_, at) => !problems[at]);
-  const entries = entriesOf({ type, pictures: good }, texts);
-  const copies = type === "antiAi" ? good.length : good.length * texts.length;
-  const tooLong = type === "watermarkEmbed" && texts.find((text) => [...text].length > TEXT_LENGTH);
-  const tooMany = entries.length > limits.maxFiles;
-
+  const check = draftCheck(texts);
   const add = async (files) => {
     const shown = files.filter((file) => !isSystemName(file.name));
     const named = shown.length > 1 ? shown.filter((file) => isPictureName(file.name)) : shown;
-    const room = Math.max(0, limits.maxFiles - draft.value.pictures.length), taken = named.slice(0, room);
-    setLeft({ others: shown.filter((file) => !named.includes(file)).map((file) => file.name), beyond: named.length - taken.length });
+    const room = Math.max(0, service.value.maxFiles - draft.value.pictures.length), taken = named.slice(0, room);
+    const others = shown.filter((file) => !named.includes(file)).map((file) => file.name);
+    setLeft({ others, beyond: named.length - taken.length });
     setReading(true);
     for (const file of taken) change({ pictures: [...draft.value.pictures, await pictureRead(file)] });
     setReading(false);
   };
+  const clear = () => { change({ pictures: [] }); setLeft(null); };
   const start = async () => {
+    const { type, orderName, strength } = draft.value;
     setError(null);
     const body = orderName ? { orderName } : {};
-    if (type === "antiAi") body.options = { strength: draft.value.strength };
-    const upload = new Upload(type, body, entries);
+    if (type === "antiAi") body.options = { strength };
+    const upload = new Upload(type, body, check.entries);
     await upload.run().catch((failure) => {
       setError(failure);
       if (!upload.orderId) current.value = null;
@@ -89,69 +97,130 @@ function Form({ limits }) {
   };
   const fields = new Map((error?.details ?? []).map(({ field, message }) => [field, message]));
   return html`<${Head} title=${t("new.title")} lead=${t("new.lead")} />
-    <section class="card" aria-labelledby="step-1"><h2 id="step-1"><span class="step">1</span>${t("new.pictures")}</h2>
-      <${Drop} onFiles=${add} small=${pictures.length > 0} title=${t(pictures.length ? "new.dropMore" : "new.drop")}
-        hint=${t("new.dropHint", { count: limits.maxFiles, size: bytes(limits.maxFileBytes) })} />
-      ${left?.beyond > 0 && html`<${Notice} kind="warning" title=${t("new.beyond", { count: left.beyond, most: limits.maxFiles })} />`}
-      ${left?.others.length > 0 && html`<${Notice} kind="warning" title=${t("new.others", { count: left.others.length })}>
-        ${left.others.slice(0, NAMED_MOST).join(", ")}${left.others.length > NAMED_MOST ? " …" : ""}<//>`}
-      ${pictures.some(({ kind }) => kind === "heic") && html`<${Notice}>${t("hint.heic")}<//>`}
-      <div role="status" class="row">${pictures.length > 0 && html`<span>${t("new.chosen", { count: good.length })}${isReading ? " …" : ""}</span>
-        <${Button} kind="plain small" onClick=${() => { change({ pictures: [] }); setLeft(null); }}>${t("new.clear")}<//>`}</div>
-      <${Pictures} pictures=${pictures} problems=${problems} fields=${fields} entries=${entries} /></section>
-    <section class="card" aria-labelledby="step-2"><h2 id="step-2"><span class="step">2</span>${t("new.what")}</h2>
-      <${Choice} name="type" legend=${t("new.what")} value=${type} onValue=${(value) => change({ type: value })}
-        options=${[["antiAi", "shield"], ["watermarkEmbed", "drop"]].map(([value, icon]) => [value, t(`type.${value}`), t(`type.${value}.text`), icon])} />
-      ${type === "antiAi" ? html`<${Strength} limits=${limits} error=${fields.get("options.strength")} />`
-        : html`<${Texts} texts=${texts} good=${good.length} copies=${copies} tooLong=${tooLong} />`}
-      ${hintsOf(good, type).map((hint) => html`<${Notice} key=${hint}>${hint}<//>`)}
-      <p class="small"><${Link} to="/read">${t("new.readLink")}<//></p></section>
-    <section class="card" aria-labelledby="step-3"><h2 id="step-3"><span class="step">3</span>${t("new.start")}</h2>
-      <${Field} label=${t("new.name")} hint=${t("new.nameHint")} maxlength="64" value=${orderName} error=${fields.get("orderName")}
-        onValue=${(value) => change({ orderName: value })} />
-      ${error && html`<${Failure} error=${error} />${[...fields].filter(([field]) => !field.startsWith("files[") && field !== "orderName")
-        .map(([field, message]) => html`<p class="bad small">${field}: ${message}</p>`)}`}
-      ${tooMany && html`<${Notice} kind="error" title=${t("new.tooMany", { count: entries.length, most: limits.maxFiles })} />`}
-      <${Button} kind="primary large" onClick=${start} disabled=${isReading || copies === 0 || tooMany || Boolean(tooLong)}>
-        ${t(`new.go.${type}`, { count: type === "antiAi" ? good.length : copies })}<//>
-      ${copies === 0 && html`<p class="muted small">${t(good.length === 0 ? "new.needPictures" : "new.needTexts")}</p>`}</section>`;
+    <${PictureStep} check=${check} left=${left} fields=${fields} isReading=${isReading} onFiles=${add}
+      onClear=${clear} />
+    <${WorkStep} check=${check} texts=${texts} fields=${fields} />
+    <${StartStep} check=${check} error=${error} fields=${fields} isReading=${isReading} onStart=${start} />`;
 }
 
-const mark = (id, facts) => change({ pictures: draft.value.pictures.map((other) => (other.id === id ? { ...other, ...facts } : other)) });
+const Step = ({ number: at, title, children }) => html`<section class="card" aria-labelledby=${`step-${at}`}>
+  <h2 id=${`step-${at}`}><span class="step">${at}</span>${title}</h2>${children}</section>`;
+
+// ---- 1: the pictures ----
+
+function PictureStep({ check, left, fields, isReading, onFiles, onClear }) {
+  const { pictures } = draft.value, { maxFiles, maxFileBytes, formats } = service.value;
+  const names = either(formats.map(({ name }) => name));
+  return html`<${Step} number="1" title=${t("new.pictures")}>
+    <${Drop} onFiles=${onFiles} small=${pictures.length > 0} title=${t(pictures.length ? "new.dropMore" : "new.drop")}
+      hint=${t("new.dropHint", { count: maxFiles, size: bytes(maxFileBytes), formats: names })} />
+    ${left && html`<${LeftOut} left=${left} />`}
+    ${pictures.some(({ kind }) => kind === "heic") && html`<${Notice}>${t("hint.heic")}<//>`}
+    <div role="status" class="row">${pictures.length > 0 && html`
+      <span>${t("new.chosen", { count: check.good.length })}${isReading ? " …" : ""}</span>
+      <${Button} kind="plain small" onClick=${onClear}>${t("new.clear")}<//>`}</div>
+    <${Pictures} pictures=${pictures} problems=${check.problems} fields=${fields} entries=${check.entries} /><//>`;
+}
+
+function LeftOut({ left: { others, beyond } }) {
+  const names = others.slice(0, NAMED_MOST).join(", ") + (others.length > NAMED_MOST ? " …" : "");
+  const most = service.value.maxFiles;
+  return html`
+    ${beyond > 0 && html`<${Notice} kind="warning" title=${t("new.beyond", { count: beyond, most })} />`}
+    ${others.length > 0 && html`
+      <${Notice} kind="warning" title=${t("new.others", { count: others.length })}>${names}<//>`}`;
+}
+
+const pictureChange = (id, facts) => change({
+  pictures: draft.value.pictures.map((other) => (other.id === id ? { ...other, ...facts } : other)),
+});
+const pictureDrop = (id) => change({ pictures: draft.value.pictures.filter((other) => other.id !== id) });
 
 function Pictures({ pictures, problems, fields, entries }) {
-  const drop = (id) => change({ pictures: draft.value.pictures.filter((other) => other.id !== id) });
-  return html`<ul class="pictures">${pictures.map((picture, at) => {
-    const { id, file, format, width, height } = picture;
-    const entry = entries.findIndex((other) => other.file === file);
-    const problem = problems[at] ?? [...fields].find(([field]) => entry >= 0 && field.startsWith(`files[${entry}]`))?.[1];
-    return html`<li key=${id} class=${problem ? "refused" : ""}><${Preview} file=${file} box=${160}
-        onDrawn=${(isDrawn) => { if (picture.isBroken === undefined && format) mark(id, { isBroken: !isDrawn }); }} />
-      <span class="name" title=${file.name}>${file.name}</span>
-      <span class="muted small">${bytes(file.size)}${width ? ` · ${number(width)} × ${number(height)}` : ""}</span>
-      ${problem && html`<span class="bad small">${problem}</span>`}
-      ${picture.isBroken && html`<button type="button" class="link small" onClick=${() => mark(id, { isBroken: false })}>${t("new.anyway")}</button>`}
-      <button type="button" class="close" aria-label=${t("new.remove", { name: file.name })} onClick=${() => drop(id)}><${Icon} name="close" /></button></li>`;
-  })}</ul>`;
+  // What the service said about a picture stands next to it.
+  const refusalOf = (file) => {
+    const at = entries.findIndex((other) => other.file === file);
+    return at < 0 ? null : [...fields].find(([field]) => field.startsWith(`files[${at}]`))?.[1];
+  };
+  return html`<ul class="pictures">${pictures.map((picture, at) => html`
+    <${Picture} key=${picture.id} picture=${picture} problem=${problems[at] ?? refusalOf(picture.file)} />`)}</ul>`;
 }
 
-export const Choice = ({ name, legend, value, onValue, options }) => html`<fieldset class="choice"><legend class="vh">${legend}</legend>
+function Picture({ picture, problem }) {
+  const { id, file, format, width, height, isBroken } = picture;
+  const onDrawn = (isDrawn) => { if (isBroken === undefined && format) pictureChange(id, { isBroken: !isDrawn }); };
+  return html`<li class=${problem ? "refused" : ""}><${Preview} file=${file} box=${160} onDrawn=${onDrawn} />
+    <span class="name" title=${file.name}>${file.name}</span>
+    <span class="muted small">${bytes(file.size)}${width ? ` · ${number(width)} × ${number(height)}` : ""}</span>
+    ${problem && html`<span class="bad small">${problem}</span>`}
+    ${isBroken && html`<button type="button" class="link small"
+      onClick=${() => pictureChange(id, { isBroken: false })}>${t("new.anyway")}</button>`}
+    <button type="button" class="close" aria-label=${t("new.remove", { name: file.name })}
+      onClick=${() => pictureDrop(id)}><${Icon} name="close" /></button></li>`;
+}
+
+// ---- 2: the work ----
+
+const TYPES = [["antiAi", "shield"], ["watermarkEmbed", "drop"]];
+
+function WorkStep({ check, texts, fields }) {
+  const { type } = draft.value;
+  return html`<${Step} number="2" title=${t("new.what")}>
+    <${Choice} name="type" legend=${t("new.what")} value=${type} onValue=${(value) => change({ type: value })}
+      options=${TYPES.map(([value, icon]) => [value, t(`type.${value}`), t(`type.${value}.text`), icon])} />
+    ${type === "antiAi" ? html`<${Strength} error=${fields.get("options.strength")} />`
+      : html`<${Texts} texts=${texts} check=${check} />`}
+    ${hintsOf(check.good, type).map((hint) => html`<${Notice} key=${hint}>${hint}<//>`)}
+    <p class="small"><${Link} to="/read">${t("new.readLink")}<//></p><//>`;
+}
+
+export const Choice = ({ name, legend, value, onValue, options }) => html`<fieldset class="choice">
+  <legend class="vh">${legend}</legend>
   ${options.map(([word, title, text, icon]) => html`<label key=${word} class=${word === value ? "chosen" : ""}>
     <input type="radio" name=${name} value=${word} checked=${word === value} onChange=${() => onValue(word)} />
-    ${icon && html`<${Icon} name=${icon} />`}<span><strong>${title}</strong><span class="muted small">${text}</span></span></label>`)}</fieldset>`;
+    ${icon && html`<${Icon} name=${icon} />`}
+    <span><strong>${title}</strong><span class="muted small">${text}</span></span></label>`)}</fieldset>`;
 
-function Strength({ limits, error }) {
+function Strength({ error }) {
   const { strength } = draft.value;
+  const options = service.value.strengths.map((word) => [word, t(`strength.${word}`), t(`strength.${word}.text`)]);
   return html`<div class="split"><div><h3>${t("strength.title")}</h3>
-    <${Choice} name="strength" legend=${t("strength.title")} value=${strength} onValue=${(value) => change({ strength: value })}
-      options=${limits.strengths.map((word) => [word, t(`strength.${word}`), t(`strength.${word}.text`)])} />
+    <${Choice} name="strength" legend=${t("strength.title")} value=${strength} options=${options}
+      onValue=${(value) => change({ strength: value })} />
     ${error && html`<p class="bad small">${error}</p>`}</div>
-    <div><${Compare} key=${strength} before="samples/before.webp" after=${`samples/${strength}.webp`} label=${t("compare.slider")}
-      words=${[t("compare.before"), t("compare.after")]} /><p class="muted small">${t("strength.sample")}</p></div></div>`;
+    <div><${Compare} key=${strength} before="samples/before.webp" after=${`samples/${strength}.webp`}
+      label=${t("compare.slider")} words=${[t("compare.before"), t("compare.after")]} />
+      <p class="muted small">${t("strength.sample")}</p></div></div>`;
 }
 
-function Texts({ texts, good, copies, tooLong }) {
-  return html`<${Field} label=${t("texts.title")} hint=${t("texts.hint")} rows="5" placeholder=${t("texts.example")} value=${draft.value.texts}
-      error=${tooLong ? t("texts.long", { most: TEXT_LENGTH }) : undefined} onValue=${(value) => change({ texts: value })} />
-    <p role="status" class="muted small">${texts.length > 0 && t("texts.count", { texts: texts.length, pictures: good, copies })}</p>`;
+function Texts({ texts, check: { good, copies, isTooLong } }) {
+  const counts = { texts: texts.length, pictures: good.length, copies };
+  const error = isTooLong ? t("texts.long", { most: service.value.maxTextLength }) : undefined;
+  return html`<${Field} label=${t("texts.title")} hint=${t("texts.hint")} rows="5" placeholder=${t("texts.example")}
+      value=${draft.value.texts} error=${error} onValue=${(value) => change({ texts: value })} />
+    <p role="status" class="muted small">${texts.length > 0 && t("texts.count", counts)}</p>`;
+}
+
+// ---- 3: the start ----
+
+function StartStep({ check, error, fields, isReading, onStart }) {
+  const { type, orderName } = draft.value, { good, entries, copies, isTooLong, isTooMany } = check;
+  const { maxFiles, maxNameLength } = service.value;
+  return html`<${Step} number="3" title=${t("new.start")}>
+    <${Field} label=${t("new.name")} hint=${t("new.nameHint")} maxlength=${maxNameLength} value=${orderName}
+      error=${fields.get("orderName")} onValue=${(value) => change({ orderName: value })} />
+    ${error && html`<${Refusal} error=${error} fields=${fields} />`}
+    ${isTooMany && html`
+      <${Notice} kind="error" title=${t("new.tooMany", { count: entries.length, most: maxFiles })} />`}
+    <${Button} kind="primary large" onClick=${onStart} disabled=${isReading || copies === 0 || isTooMany || isTooLong}>
+      ${t(`new.go.${type}`, { count: type === "antiAi" ? good.length : copies })}<//>
+    ${copies === 0 && html`
+      <p class="muted small">${t(good.length === 0 ? "new.needPictures" : "new.needTexts")}</p>`}<//>`;
+}
+
+// What is not shown next to its picture or field.
+function Refusal({ error, fields }) {
+  const others = [...fields].filter(([field]) => !field.startsWith("files[") && field !== "orderName");
+  return html`<${Failure} error=${error} />
+    ${others.map(([field, message]) => html`<p class="bad small">${field}: ${message}</p>`)}`;
 }

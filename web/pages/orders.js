@@ -3,11 +3,14 @@ import { html, useEffect, useRef, useState } from "../lib/view.js";
 import { get } from "../lib/api.js";
 import { t } from "../lib/text.js";
 import { route, go } from "../lib/route.js";
-import { Badge, Button, Empty, Field, Head, Icon, Link, Loaded, Pager, Table, Time, useLoad, usePoll } from "../lib/ui.js";
+import {
+  Badge, Button, Empty, Field, Head, Icon, Link, Loaded, Pager, Table, Time, useLoad, usePoll,
+} from "../lib/ui.js";
 import { isEnded } from "../lib/upload.js";
 
 export const STATUSES = ["pending", "inProgress", "complete", "failed", "detected", "undetected", "expired"];
 export const TYPES = ["antiAi", "watermarkEmbed", "watermarkExtract"];
+const CHANNELS = ["web", "api"];
 const KINDS = { complete: "good", detected: "good", failed: "bad", inProgress: "busy", pending: "busy" };
 
 export const Status = ({ status }) => html`<${Badge} kind=${KINDS[status] ?? ""}>${t(`status.${status}`)}<//>`;
@@ -15,48 +18,68 @@ export const Status = ({ status }) => html`<${Badge} kind=${KINDS[status] ?? ""}
 // The thumbnail of a signed URL, which may have expired since the list was loaded.
 export function Thumbnail({ url }) {
   const [isBroken, setBroken] = useState(false);
-  return url && !isBroken ? html`<img class="thumb" src=${url} alt="" width="48" height="48" loading="lazy" onError=${() => setBroken(true)} />`
-    : html`<span class="thumb none"><${Icon} name="orders" /></span>`;
+  if (!url || isBroken) return html`<span class="thumb none"><${Icon} name="orders" /></span>`;
+  return html`<img class="thumb" src=${url} alt="" width="48" height="48" loading="lazy"
+    onError=${() => setBroken(true)} />`;
 }
 
+const Name = ({ order }) => html`<${Link} to=${`/orders/${order.orderId}`} class="with-thumb">
+  <${Thumbnail} url=${order.thumbnailImageUrl} /><span>${order.orderName}</span><//>`;
+
 export const columns = () => [
-  ["name", t("orders.name"), (order) => html`<${Link} to=${`/orders/${order.orderId}`} class="with-thumb"><${Thumbnail} url=${order.thumbnailImageUrl} />
-    <span>${order.orderName}</span><//>`, "main"],
+  ["name", t("orders.name"), (order) => html`<${Name} order=${order} />`, "main"],
   ["type", t("orders.type"), (order) => t(`type.${order.type}`)],
   ["files", t("orders.files"), (order) => t("orders.fileCount", { count: order.fileCount })],
   ["status", t("orders.status"), (order) => html`<${Status} status=${order.status} />`],
   ["created", t("orders.created"), (order) => html`<${Time} at=${order.createdAt} />`],
 ];
 
+const NewLink = ({ children }) => html`<${Link} to="/new" class="button primary">${children}${t("new.title")}<//>`;
+
+const Nothing = ({ isFiltered }) => (isFiltered ? html`
+  <${Empty} icon="read" title=${t("orders.nothing")}>
+    <${Button} onClick=${() => go("/orders")}>${t("orders.clear")}<//><//>` : html`
+  <${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><${NewLink} /><//>`);
+
 export function Orders() {
   const { query } = route.value;
   const { page = "1", keyword = "", status = "", type = "", channel = "" } = query;
-  const state = useLoad((signal) => get("/v2/orders", { page, limit: 20, keyword, status, type, channel }, { signal }), [page, keyword, status, type, channel]);
+  const asked = { page, limit: 20, keyword, status, type, channel };
+  const state = useLoad((signal) => get("/v2/orders", asked, { signal }), Object.values(asked));
   const orders = state.data?.orders ?? [];
   usePoll(state.reload, orders.some((order) => !isEnded(order.status)), 4000, 15000);
   const filter = (changes, isTyped) => go("/orders", { ...query, page: "", ...changes }, isTyped);
+  const turn = (number) => { go("/orders", { ...query, page: number }); scrollTo(0, 0); };
   const isFiltered = keyword || status || type || channel;
-  return html`<${Head} title=${t("orders.title")}><${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
+  return html`<${Head} title=${t("orders.title")}><${NewLink}><${Icon} name="add" /><//><//>
     <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
       <${Search} value=${keyword} onValue=${(value) => filter({ keyword: value }, true)} />
-      <${Select} label=${t("orders.status")} value=${status} words=${STATUSES} prefix="status" onValue=${(value) => filter({ status: value })} />
-      <${Select} label=${t("orders.type")} value=${type} words=${TYPES} prefix="type" onValue=${(value) => filter({ type: value })} />
-      <${Select} label=${t("orders.channel")} value=${channel} words=${["web", "api"]} prefix="channel" onValue=${(value) => filter({ channel: value })} />
+      <${Select} name="status" value=${status} words=${STATUSES} onValue=${(value) => filter({ status: value })} />
+      <${Select} name="type" value=${type} words=${TYPES} onValue=${(value) => filter({ type: value })} />
+      <${Select} name="channel" value=${channel} words=${CHANNELS} onValue=${(value) => filter({ channel: value })} />
     </form>
-    <${Loaded} state=${state}>${(data) => html`<${Table} caption=${t("orders.title")} columns=${columns()} rows=${data.orders} keyOf=${(order) => order.orderId}
-      empty=${isFiltered ? html`<${Empty} icon="read" title=${t("orders.nothing")}><${Button} onClick=${() => go("/orders")}>${t("orders.clear")}<//><//>`
-        : html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><${Link} to="/new" class="button primary">${t("new.title")}<//><//>`} />
-      <${Pager} info=${data.pageInfo} onPage=${(number) => { go("/orders", { ...query, page: number }); scrollTo(0, 0); }} />`}<//>`;
+    <${Loaded} state=${state}>${(data) => html`
+      <${Table} caption=${t("orders.title")} columns=${columns()} rows=${data.orders}
+        keyOf=${(order) => order.orderId} empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />
+      <${Pager} info=${data.pageInfo} onPage=${turn} />`}<//>`;
 }
 
-const Select = ({ label, value, words, prefix, onValue }) => html`<${Field} label=${label} value=${value} onValue=${onValue}>
-  <option value="">${t("all")}</option>${words.map((word) => html`<option key=${word} value=${word}>${t(`${prefix}.${word}`)}</option>`)}<//>`;
+// A filter by a property of orders, which has a text for each of its words.
+const Select = ({ name, value, words, onValue }) => html`
+  <${Field} label=${t(`orders.${name}`)} value=${value} onValue=${onValue}>
+    <option value="">${t("all")}</option>
+    ${words.map((word) => html`<option key=${word} value=${word}>${t(`${name}.${word}`)}</option>`)}<//>`;
 
 // A search counts for the rate limit, so it waits until the user stops typing.
 function Search({ value, onValue }) {
   const [word, setWord] = useState(value);
   const timer = useRef(0);
   useEffect(() => { setWord(value); }, [value]);
-  const change = (next) => { setWord(next); clearTimeout(timer.current); timer.current = setTimeout(() => onValue(next.trim()), 350); };
-  return html`<${Field} label=${t("orders.search")} type="search" value=${word} onValue=${change} placeholder=${t("orders.searchHint")} />`;
+  const change = (next) => {
+    setWord(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => onValue(next.trim()), 350);
+  };
+  return html`<${Field} label=${t("orders.search")} type="search" value=${word} onValue=${change}
+    placeholder=${t("orders.searchHint")} />`;
 }

@@ -1,12 +1,15 @@
-// The start: first steps, the last seven days, orders in progress, the plan.
+// The start: first steps, the results of the last days, orders in progress, the plan.
 import { html, useEffect, useRef } from "../lib/view.js";
-import { account, get, isOwner, post, session, user } from "../lib/api.js";
+import { account, get, isOwner, post, service, session, user } from "../lib/api.js";
 import { t, bytes, known, number, language } from "../lib/text.js";
-import { Button, Empty, Head, Icon, Link, Loaded, Notice, Table, toast, useLoad, usePoll } from "../lib/ui.js";
+import {
+  Button, Empty, Head, Icon, Link, Loaded, Notice, Section, Table, toast, useLoad, usePoll,
+} from "../lib/ui.js";
 import { isEnded } from "../lib/upload.js";
 import { columns } from "./orders.js";
 
 const BYTES = ["promisedBytes", "storedBytes"];
+const daysTitle = () => t("overview.days", { days: service.value.statisticsDays });
 
 export function Overview() {
   const days = useLoad((signal) => get("/v2/orders/stats/recent", {}, { signal }), []);
@@ -19,84 +22,143 @@ export function Overview() {
     if (wasBusy.current && !isBusy) { days.reload(); usage.reload(); }
     wasBusy.current = isBusy;
   }, [isBusy]);
-  return html`<${Head} title=${t("overview.hello", { name: user.value.name })}><${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
-    ${session.value.mail && user.value.emailVerified === false && html`<${Notice} kind="warning" title=${t("verify.missing")}
-      action=${html`<${Button} onClick=${async () => { await post("/email/verify/resend"); toast(t("verify.resent")); }}>${t("verify.resend")}<//>`} />`}
+  const plan = known(`plan.${account.value?.plan}`, account.value?.plan);
+  return html`<${Head} title=${t("overview.hello", { name: user.value.name })}>
+      <${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
+    ${session.value.mail && user.value.emailVerified === false && html`<${Unverified} />`}
     <${Steps} orders=${orders.data} />
-    <section class="card" aria-labelledby="days"><h2 id="days">${t("overview.days")}</h2><${Loaded} state=${days}>${(data) => html`<${Chart} data=${data} />`}<//></section>
-    <section class="card" aria-labelledby="recent"><div class="row"><h2 id="recent">${t(isBusy ? "overview.running" : "overview.recent")}</h2><${Link} to="/orders">${t("overview.all")}<//></div>
-      <${Loaded} state=${orders}>${(data) => html`<${Table} caption=${t("overview.recent")} columns=${columns()} rows=${data.orders} keyOf=${(order) => order.orderId}
-        empty=${html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><//>`} />`}<//></section>
-    <section class="card" aria-labelledby="plan"><h2 id="plan">${t("overview.plan", { plan: known(`plan.${account.value?.plan}`, account.value?.plan) })}</h2>
-      <${Loaded} state=${usage}>${(data) => html`<${Limits} limits=${data.limits} />`}<//></section>`;
+    <${Section} name="days" title=${daysTitle()}>
+      <${Loaded} state=${days}>${(data) => html`<${Chart} data=${data} />`}<//><//>
+    <${Section} name="recent" title=${t(isBusy ? "overview.running" : "overview.recent")}
+        action=${html`<${Link} to="/orders">${t("overview.all")}<//>`}>
+      <${Loaded} state=${orders}>${(data) => html`<${Recent} orders=${data.orders} />`}<//><//>
+    <${Section} name="plan" title=${t("overview.plan", { plan })}>
+      <${Loaded} state=${usage}>${(data) => html`<${Limits} limits=${data.limits} />`}<//><//>`;
 }
+
+function Unverified() {
+  const resend = async () => { await post("/email/verify/resend"); toast(t("verify.resent")); };
+  return html`<${Notice} kind="warning" title=${t("verify.missing")}
+    action=${html`<${Button} onClick=${resend}>${t("verify.resend")}<//>`} />`;
+}
+
+const Recent = ({ orders }) => html`<${Table} caption=${t("overview.recent")} columns=${columns()} rows=${orders}
+  keyOf=${(order) => order.orderId}
+  empty=${html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><//>`} />`;
 
 // A new account's way; gone when each step is done.
 function Steps({ orders }) {
   const keys = useLoad((signal) => get("/keys", { limit: 1 }, { signal }), []);
-  const isDone = { order: (orders?.pageInfo.totalItems ?? 0) > 0, factor: user.value.totpEnabled, key: (keys.data?.keys.length ?? 0) > 0 };
+  const isDone = {
+    order: (orders?.pageInfo.totalItems ?? 0) > 0,
+    factor: user.value.totpEnabled,
+    key: (keys.data?.keys.length ?? 0) > 0,
+  };
   if (!orders || !keys.data || (isDone.order && isDone.factor)) return null;
   const steps = [["order", "/new"], ["factor", "/account/security"], ["key", "/developers"]];
   if (isOwner.value) steps.push(["people", "/account/members"]);
-  return html`<section class="card steps" aria-labelledby="steps"><h2 id="steps">${t("steps.title")}</h2><ol>${steps.map(([name, to]) => html`
-    <li key=${name} class=${isDone[name] ? "done" : ""}><span class="tick">${isDone[name] && html`<${Icon} name="check" />`}</span>
-      <span><${Link} to=${to}>${t(`steps.${name}`)}<//>${isDone[name] && html`<span class="vh">${t("steps.done")}</span>`}
-        <span class="muted small">${t(`steps.${name}.text`)}</span></span></li>`)}</ol></section>`;
+  return html`<section class="card steps" aria-labelledby="steps"><h2 id="steps">${t("steps.title")}</h2>
+    <ol>${steps.map(([name, to]) => html`
+      <${Step} key=${name} name=${name} to=${to} isDone=${isDone[name]} />`)}</ol></section>`;
 }
+
+const Step = ({ name, to, isDone }) => html`<li class=${isDone ? "done" : ""}>
+  <span class="tick">${isDone && html`<${Icon} name="check" />`}</span>
+  <span><${Link} to=${to}>${t(`steps.${name}`)}<//>${isDone && html`<span class="vh">${t("steps.done")}</span>`}
+    <span class="muted small">${t(`steps.${name}.text`)}</span></span></li>`;
+
+const dayName = (date, style) =>
+  new Intl.DateTimeFormat(language.value, { timeZone: "UTC", ...style }).format(new Date(date));
+
+const HEIGHT = 220;
 
 // uPlot draws on a canvas, so a reader of the screen gets the numbers as a table.
 function Chart({ data }) {
   const place = useRef(null);
-  const total = data.dailyStats.reduce((sum, entry) => sum + entry.usageCount, 0);
-  const name = (date, style) => new Intl.DateTimeFormat(language.value, { timeZone: "UTC", ...style }).format(new Date(date));
+  const { dailyStats } = data, days = dailyStats.length;
+  const total = dailyStats.reduce((sum, entry) => sum + entry.usageCount, 0);
   useEffect(() => {
     let plot = null, isGone = false;
     const draw = async () => {
       const [{ default: UPlot }] = await Promise.all([import("../vendor/uplot.js"), style()]);
       if (isGone || !place.current) return;
       plot?.destroy();
-      plot = new UPlot(options(UPlot, data, place.current, name), [data.dailyStats.map((_, at) => at), data.dailyStats.map((entry) => entry.usageCount)], place.current);
+      const points = [dailyStats.map((_, at) => at), dailyStats.map((entry) => entry.usageCount)];
+      plot = new UPlot(options(UPlot, data, place.current), points, place.current);
     };
-    const watch = new ResizeObserver(() => { if (plot && place.current) plot.setSize({ width: place.current.clientWidth, height: 220 }); });
+    const fit = () => {
+      if (plot && place.current) plot.setSize({ width: place.current.clientWidth, height: HEIGHT });
+    };
+    const watch = new ResizeObserver(fit);
     draw();
     watch.observe(place.current);
     const scheme = new MutationObserver(draw);
     scheme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     return () => { isGone = true; watch.disconnect(); scheme.disconnect(); plot?.destroy(); };
   }, [data, language.value]);
-  return html`<p class="figure"><strong>${number(total)}</strong> <span class="muted">${t("overview.total", { count: total })}</span></p>
+  return html`<p class="figure"><strong>${number(total)}</strong>
+      ${" "}<span class="muted">${t("overview.total", { count: total, days })}</span></p>
     <div class="chart" ref=${place} aria-hidden="true"></div>
-    <div class="vh"><table><caption>${t("overview.days")}</caption><tbody>${data.dailyStats.map((entry) => html`<tr key=${entry.usageDate}>
-      <th scope="row">${name(entry.usageDate, { dateStyle: "medium" })}</th><td>${number(entry.usageCount)}</td></tr>`)}</tbody></table></div>`;
+    <div class="vh"><table><caption>${daysTitle()}</caption><tbody>${dailyStats.map((entry) => html`
+      <tr key=${entry.usageDate}><th scope="row">${dayName(entry.usageDate, { dateStyle: "medium" })}</th>
+        <td>${number(entry.usageCount)}</td></tr>`)}</tbody></table></div>`;
 }
 
 // The chart's style sheet is loaded with the first chart.
 let styled = null;
 const style = () => (styled ??= new Promise((resolve) => {
-  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "vendor/uplot.css", onload: resolve, onerror: resolve });
-  document.head.append(link);
+  const sheet = { rel: "stylesheet", href: "vendor/uplot.css", onload: resolve, onerror: resolve };
+  document.head.append(Object.assign(document.createElement("link"), sheet));
 }));
 
-function options(UPlot, data, place, name) {
-  const root = getComputedStyle(document.documentElement), colour = (word) => root.getPropertyValue(word).trim();
-  const axis = { stroke: colour("--pico-muted-color"), font: `${Math.round(parseFloat(root.fontSize) * 0.75)}px system-ui, sans-serif`, ticks: { show: false } };
+// The value of a custom property may be light-dark(), which a canvas does not know; that of "color" is a colour.
+function colourOf(place, name) {
+  const probe = Object.assign(document.createElement("span"), { hidden: true });
+  probe.style.setProperty("color", `var(${name})`);
+  place.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+function options(UPlot, data, place) {
+  const { dailyStats, domain, ticks } = data;
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const colour = (name) => colourOf(place, name);
+  const dayStyle = place.clientWidth < 480 ? { day: "numeric" } : { weekday: "short", day: "numeric" };
+  const font = `${Math.round(rem * 0.75)}px system-ui, sans-serif`;
+  const axis = { stroke: colour("--pico-muted-color"), font, ticks: { show: false } };
   return {
-    width: place.clientWidth, height: 220, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
-    scales: { x: { time: false, range: [-0.5, 6.5] }, y: { range: data.domain } },
+    width: place.clientWidth, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+    scales: { x: { time: false, range: [-0.5, dailyStats.length - 0.5] }, y: { range: domain } },
     axes: [
-      { ...axis, grid: { show: false }, splits: () => [0, 1, 2, 3, 4, 5, 6], values: (_, at) => at.map((i) => name(data.dailyStats[i].usageDate, place.clientWidth < 480 ? { day: "numeric" } : { weekday: "short", day: "numeric" })) },
-      { ...axis, size: 56, splits: () => data.ticks, values: (_, ticks) => ticks.map(number), grid: { stroke: colour("--pico-muted-border-color"), width: 1 } },
+      {
+        ...axis, grid: { show: false }, splits: () => dailyStats.map((_, at) => at),
+        values: (_, at) => at.map((i) => dayName(dailyStats[i].usageDate, dayStyle)),
+      },
+      {
+        ...axis, size: 56, splits: () => ticks, values: (_, values) => values.map(number),
+        grid: { stroke: colour("--pico-muted-border-color"), width: 1 },
+      },
     ],
-    series: [{}, { paths: UPlot.paths.bars({ size: [0.6, 56], radius: 0.15 }), fill: colour("--pico-primary-background"), points: { show: false } }],
+    series: [{}, {
+      paths: UPlot.paths.bars({ size: [0.6, 56], radius: 0.15 }), points: { show: false },
+      fill: colour("--pico-primary-background"),
+    }],
   };
 }
 
-export function Limits({ limits }) {
-  return html`<ul class="limits">${limits.map(({ name, used, limit }) => {
-    const show = (value) => (BYTES.includes(name) ? bytes(value) : number(value));
-    return html`<li key=${name}><span>${known(`limit.${name}`, name)}</span>
-      ${limit === null ? html`<span class="muted small">${t("limit.none", { used: show(used) })}</span>`
-        : html`<meter min="0" max=${limit} high=${limit * 0.8} value=${Math.min(used, limit)} aria-label=${known(`limit.${name}`, name)}></meter>
-          <span class="muted small">${t("limit.left", { used: show(used), limit: show(limit), left: show(Math.max(0, limit - used)) })}</span>`}</li>`;
-  })}</ul>`;
+function Limit({ name, used, limit }) {
+  const show = (value) => (BYTES.includes(name) ? bytes(value) : number(value)), title = known(`limit.${name}`, name);
+  if (limit === null) {
+    return html`<li><span>${title}</span>
+      <span class="muted small">${t("limit.none", { used: show(used) })}</span></li>`;
+  }
+  const values = { used: show(used), limit: show(limit), left: show(Math.max(0, limit - used)) };
+  return html`<li><span>${title}</span>
+    <meter min="0" max=${limit} high=${limit * 0.8} value=${Math.min(used, limit)} aria-label=${title}></meter>
+    <span class="muted small">${t("limit.left", values)}</span></li>`;
 }
+
+export const Limits = ({ limits }) => html`<ul class="limits">${limits.map((entry) => html`
+  <${Limit} key=${entry.name} ...${entry} />`)}</ul>`;

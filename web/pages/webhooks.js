@@ -1,96 +1,163 @@
 // Webhooks: create, edit, pause, rotate the secret, test, deliveries.
 import { html, useState } from "../lib/view.js";
-import { get, post, put, remove } from "../lib/api.js";
-import { t, known, moment } from "../lib/text.js";
+import { get, post, put, remove, service } from "../lib/api.js";
+import { t, duration, known, moment } from "../lib/text.js";
 import { go, href, route } from "../lib/route.js";
-import { Badge, Button, Dialog, Empty, Failure, Field, Head, Link, Loaded, Notice, Pager, Secret, Table, Time, confirm, toast, useForm, useLoad, usePoll } from "../lib/ui.js";
+import {
+  Badge, Button, Dialog, Empty, Failure, Field, Head, Link, Loaded, Notice, Pager, Secret, Section, Table, Time,
+  confirm, toast, useForm, useLoad, usePoll,
+} from "../lib/ui.js";
 import { DeveloperTabs } from "./keys.js";
 
 const BASE = "/v2/orders/webhooks";
 const nameOf = (hook) => hook.name || hook.url;
-const Active = ({ hook }) => html`<${Badge} kind=${hook.isActive ? "good" : "bad"}>${t(hook.isActive ? "webhooks.active" : "webhooks.paused")}<//>`;
+const Active = ({ hook }) => html`
+  <${Badge} kind=${hook.isActive ? "good" : "bad"}>${t(hook.isActive ? "webhooks.active" : "webhooks.paused")}<//>`;
+
+const hookColumns = () => [
+  ["name", t("name"), (hook) => html`
+    <${Link} to=${`/developers/webhooks/${hook.id}`}>${hook.name || t("webhooks.unnamed")}<//>`, "main"],
+  ["url", t("webhooks.url"), (hook) => html`<code class="long">${hook.url}</code>`],
+  ["state", t("orders.status"), (hook) => html`<${Active} hook=${hook} />`],
+  ["updated", t("webhooks.updated"), (hook) => html`<${Time} at=${hook.updatedAt} />`],
+];
 
 export function Webhooks() {
   const { page = "1" } = route.value.query;
   const hooks = useLoad((signal) => get(BASE, { page, limit: 20 }, { signal }), [page]);
   const [isOpen, setOpen] = useState(false);
-  const columns = [
-    ["name", t("name"), (hook) => html`<${Link} to=${`/developers/webhooks/${hook.id}`}>${hook.name || t("webhooks.unnamed")}<//>`, "main"],
-    ["url", t("webhooks.url"), (hook) => html`<code class="long">${hook.url}</code>`],
-    ["state", t("orders.status"), (hook) => html`<${Active} hook=${hook} />`],
-    ["updated", t("webhooks.updated"), (hook) => html`<${Time} at=${hook.updatedAt} />`],
-  ];
-  return html`<${Head} title=${t("developers.title")} lead=${t("webhooks.lead")}><${Button} kind="primary" onClick=${() => setOpen(true)}>${t("webhooks.create")}<//><//><${DeveloperTabs} />
-    <${Loaded} state=${hooks}>${(data) => html`<${Table} caption=${t("webhooks.title")} columns=${columns} rows=${data.webhooks} keyOf=${(hook) => hook.id}
-      empty=${html`<${Empty} icon="code" title=${t("webhooks.empty")}><p>${t("webhooks.emptyText")}</p><//>`} />
+  const close = (id) => { setOpen(false); if (id) go(`/developers/webhooks/${id}`); };
+  const empty = html`<${Empty} icon="code" title=${t("webhooks.empty")}><p>${t("webhooks.emptyText")}</p><//>`;
+  return html`<${Head} title=${t("developers.title")} lead=${t("webhooks.lead")}>
+      <${Button} kind="primary" onClick=${() => setOpen(true)}>${t("webhooks.create")}<//><//><${DeveloperTabs} />
+    <${Loaded} state=${hooks}>${(data) => html`
+      <${Table} caption=${t("webhooks.title")} columns=${hookColumns()} rows=${data.webhooks}
+        keyOf=${(hook) => hook.id} empty=${empty} />
       <${Pager} info=${data.pageInfo} onPage=${(number) => go("/developers/webhooks", { page: number })} />`}<//>
-    ${isOpen && html`<${Create} onClose=${(id) => { setOpen(false); if (id) go(`/developers/webhooks/${id}`); }} />`}`;
+    ${isOpen && html`<${Create} onClose=${close} />`}`;
 }
 
 function Create({ onClose }) {
   const [hook, setHook] = useState(null);
-  const form = useForm({ url: "", name: "" }, async ({ url, name }) => setHook(await post(BASE, { url, ...(name ? { name } : {}) })));
-  if (hook) return html`<${SecretShown} title=${t("webhooks.made")} secret=${hook.secret} onClose=${() => onClose(hook.id)} />`;
+  const form = useForm({ url: "", name: "" }, async ({ url, name }) =>
+    setHook(await post(BASE, { url, ...(name ? { name } : {}) })));
+  if (hook) {
+    return html`<${SecretShown} title=${t("webhooks.made")} secret=${hook.secret} onClose=${() => onClose(hook.id)} />`;
+  }
   return html`<${Dialog} title=${t("webhooks.create")} onClose=${() => onClose()}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("webhooks.url")} hint=${t("webhooks.urlHint")} type="url" placeholder="https://" autofocus ...${form.bind("url")} />
+    <${Field} label=${t("webhooks.url")} hint=${t("webhooks.urlHint")} type="url" placeholder="https://" autofocus
+      ...${form.bind("url")} />
     <${Field} label=${t("name")} maxlength="100" ...${form.bind("name")} />
-    <footer class="actions"><${Button} onClick=${() => onClose()}>${t("cancel")}<//><${Button} type="submit" kind="primary" busy=${form.busy}>${t("webhooks.create")}<//></footer></form><//>`;
+    <footer class="actions"><${Button} onClick=${() => onClose()}>${t("cancel")}<//>
+      <${Button} type="submit" kind="primary" busy=${form.busy}>${t("webhooks.create")}<//></footer></form><//>`;
 }
 
 const SecretShown = ({ title, secret, until, onClose }) => html`<${Dialog} title=${title} onClose=${onClose}>
-  <${Notice} kind="warning" title=${t("webhooks.once")} />${until && html`<p>${t("webhooks.until", { at: moment(until) })}</p>`}
+  <${Notice} kind="warning" title=${t("webhooks.once")} />
+  ${until && html`<p>${t("webhooks.until", { at: moment(until) })}</p>`}
   <${Secret} label=${t("webhooks.secret")} value=${secret} />
   <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("keys.stored")}<//></footer><//>`;
 
 export function Webhook({ id }) {
-  const path = `${BASE}/${id}`, { page = "1" } = route.value.query;
-  const hook = useLoad((signal) => get(path, {}, { signal }), [id]);
-  const events = useLoad((signal) => get(`${path}/events`, { page, limit: 20 }, { signal }), [id, page]);
-  usePoll(events.reload, (events.data?.events ?? []).some((event) => event.status === "PENDING"), 2000, 10000);
+  const hook = useLoad((signal) => get(`${BASE}/${id}`, {}, { signal }), [id]);
+  return html`<p class="small"><a href=${href("/developers/webhooks")}>← ${t("webhooks.title")}</a></p>
+    <${Loaded} state=${hook} title=${t("webhook.title")}>
+      ${(data) => html`<${WebhookView} hook=${data} reload=${hook.reload} />`}<//>`;
+}
+
+function WebhookView({ hook, reload }) {
+  const path = `${BASE}/${hook.id}`, { page = "1" } = route.value.query;
+  const events = useLoad((signal) => get(`${path}/events`, { page, limit: 20 }, { signal }), [hook.id, page]);
   const [secret, setSecret] = useState(null);
   const [isEditing, setEditing] = useState(false);
   const test = async () => { await post(`${path}/test`); toast(t("webhooks.tested")); events.reload(); };
-  const pauseOrResume = async () => { await put(path, { isActive: !hook.data.isActive }); hook.reload(); };
+  const rotated = t("webhooks.rotateText", { time: duration(service.value.secretOverlapSeconds) });
   const rotate = async () => {
-    if (!await confirm({ title: t("webhooks.rotateTitle", { name: nameOf(hook.data) }), text: t("webhooks.rotateText"), action: t("webhooks.rotate"), kind: "primary" })) return;
+    const title = t("webhooks.rotateTitle", { name: nameOf(hook) });
+    if (!await confirm({ title, text: rotated, action: t("webhooks.rotate"), kind: "primary" })) return;
     setSecret(await post(`${path}/rotate-secret`));
   };
+  const lead = html`<span class="facts"><${Active} hook=${hook} /> <code class="long">${hook.url}</code></span>`;
+  return html`<${Head} title=${hook.name || t("webhooks.unnamed")} lead=${lead}>
+      <${Button} kind="primary" onClick=${test}>${t("webhooks.test")}<//>
+      <${Button} onClick=${() => setEditing(true)}>${t("edit")}<//>
+      <${PauseOrResume} hook=${hook} path=${path} reload=${reload} />
+      <${Button} onClick=${rotate}>${t("webhooks.rotate")}<//>
+      <${Delete} hook=${hook} path=${path} /><//>
+    ${!hook.isActive && hook.inactiveReason && html`<${Inactive} reason=${hook.inactiveReason} />`}
+    ${isEditing && html`<${Edit} hook=${hook} path=${path} onClose=${() => { setEditing(false); reload(); }} />`}
+    <${Section} name="deliveries" title=${t("webhooks.deliveries")}
+        action=${html`<${Button} kind="plain small" onClick=${events.reload}>${t("reload")}<//>`}>
+      <${Deliveries} id=${hook.id} path=${path} events=${events} /><//>
+    ${secret && html`<${SecretShown} title=${t("webhooks.rotated")} secret=${secret.secret}
+      until=${secret.previousSecretExpiresAt} onClose=${() => setSecret(null)} />`}`;
+}
+
+function PauseOrResume({ hook, path, reload }) {
+  const change = async () => { await put(path, { isActive: !hook.isActive }); reload(); };
+  return html`<${Button} onClick=${change}>${t(hook.isActive ? "webhooks.pause" : "webhooks.resume")}<//>`;
+}
+
+function Delete({ hook, path }) {
   const drop = async () => {
-    if (!await confirm({ title: t("webhooks.deleteTitle", { name: nameOf(hook.data) }), text: t("webhooks.deleteText"), action: t("order.delete") })) return;
+    const title = t("webhooks.deleteTitle", { name: nameOf(hook) });
+    if (!await confirm({ title, text: t("webhooks.deleteText"), action: t("order.delete") })) return;
     await remove(path);
     go("/developers/webhooks");
   };
+  return html`<${Button} kind="plain danger" onClick=${drop}>${t("order.delete")}<//>`;
+}
+
+function Inactive({ reason }) {
+  const time = duration(service.value.webhookFailureSeconds);
+  return html`<${Notice} kind="warning" title=${known(`webhooks.${reason}`, reason, { time })} />`;
+}
+
+// ---- deliveries ----
+
+const KINDS = { DELIVERED: "good", FAILED: "bad" };
+
+const EventStatus = ({ event: { status, nextAttemptAt } }) => html`
+  <${Badge} kind=${KINDS[status] ?? "busy"}>${t(`webhooks.${status}`)}<//>
+  ${status === "PENDING" && html` <span class="muted small"><${Time} at=${nextAttemptAt} /></span>`}`;
+
+const Answer = ({ event: { responseStatus, reason } }) => html`<span>${responseStatus ?? "–"}
+  ${reason && html` <span class="muted small">${known(`reason.${reason}`, reason)}</span>`}</span>`;
+
+const Retry = ({ event, onRetry }) => event.status !== "PENDING" && html`
+  <${Button} kind="plain small" aria-label=${`${t("webhooks.retry")}: ${event.eventId}`}
+    onClick=${() => onRetry(event)}>${t("webhooks.retry")}<//>`;
+
+const eventColumns = (retry) => [
+  ["type", t("webhooks.event"), (event) => html`<span>${event.eventType}</span>`, "main"],
+  ["order", t("webhooks.order"), ({ orderId }) =>
+    (orderId ? html`<${Link} to=${`/orders/${orderId}`}>${orderId}<//>` : "–")],
+  ["status", t("orders.status"), (event) => html`<${EventStatus} event=${event} />`],
+  ["answer", t("webhooks.answer"), (event) => html`<${Answer} event=${event} />`],
+  ["attempts", t("webhooks.attempts"), (event) => event.failedAttempts],
+  ["at", t("webhooks.at"), (event) => html`<${Time} at=${event.occurredAt} />`],
+  ["do", "", (event) => html`<${Retry} event=${event} onRetry=${retry} />`, "do"],
+];
+
+function Deliveries({ id, path, events }) {
+  usePoll(events.reload, (events.data?.events ?? []).some((event) => event.status === "PENDING"), 2000, 10000);
   const retry = async (event) => { await post(`${path}/events/${event.eventId}/retry`); events.reload(); };
-  const columns = [
-    ["type", t("webhooks.event"), (event) => html`<span>${event.eventType}</span>`, "main"],
-    ["order", t("webhooks.order"), (event) => (event.orderId ? html`<${Link} to=${`/orders/${event.orderId}`}>${event.orderId}<//>` : "–")],
-    ["status", t("orders.status"), (event) => html`<${Badge} kind=${{ DELIVERED: "good", FAILED: "bad" }[event.status] ?? "busy"}>${t(`webhooks.${event.status}`)}<//>
-      ${event.status === "PENDING" && html` <span class="muted small"><${Time} at=${event.nextAttemptAt} /></span>`}`],
-    ["answer", t("webhooks.answer"), (event) => html`<span>${event.responseStatus ?? "–"}${event.reason && html` <span class="muted small">${known(`reason.${event.reason}`, event.reason)}</span>`}</span>`],
-    ["attempts", t("webhooks.attempts"), (event) => event.failedAttempts],
-    ["at", t("webhooks.at"), (event) => html`<${Time} at=${event.occurredAt} />`],
-    ["do", "", (event) => event.status !== "PENDING" && html`<${Button} kind="plain small" aria-label=${`${t("webhooks.retry")}: ${event.eventId}`} onClick=${() => retry(event)}>${t("webhooks.retry")}<//>`, "do"],
-  ];
-  return html`<p class="small"><a href=${href("/developers/webhooks")}>← ${t("webhooks.title")}</a></p>
-    <${Loaded} state=${hook} title=${t("webhook.title")}>${(data) => html`
-      <${Head} title=${data.name || t("webhooks.unnamed")} lead=${html`<span class="facts"><${Active} hook=${data} /> <code class="long">${data.url}</code></span>`}>
-        <${Button} kind="primary" onClick=${test}>${t("webhooks.test")}<//><${Button} onClick=${() => setEditing(true)}>${t("edit")}<//>
-        <${Button} onClick=${pauseOrResume}>${t(data.isActive ? "webhooks.pause" : "webhooks.resume")}<//><${Button} onClick=${rotate}>${t("webhooks.rotate")}<//>
-        <${Button} kind="plain danger" onClick=${drop}>${t("order.delete")}<//><//>
-      ${!data.isActive && data.inactiveReason && html`<${Notice} kind="warning" title=${known(`webhooks.${data.inactiveReason}`, data.inactiveReason)} />`}
-      ${isEditing && html`<${Edit} hook=${data} path=${path} onClose=${() => { setEditing(false); hook.reload(); }} />`}`}<//>
-    <section class="card" aria-labelledby="deliveries"><div class="row"><h2 id="deliveries">${t("webhooks.deliveries")}</h2><${Button} kind="plain small" onClick=${events.reload}>${t("reload")}<//></div>
-      <${Loaded} state=${events}>${(data) => html`<${Table} caption=${t("webhooks.deliveries")} columns=${columns} rows=${data.events} keyOf=${(event) => event.eventId}
-        empty=${html`<p class="muted">${t("webhooks.noEvents")}</p>`} /><${Pager} info=${data.pageInfo} onPage=${(number) => go(`/developers/webhooks/${id}`, { page: number })} />`}<//></section>
-    ${secret && html`<${SecretShown} title=${t("webhooks.rotated")} secret=${secret.secret} until=${secret.previousSecretExpiresAt} onClose=${() => setSecret(null)} />`}`;
+  return html`<${Loaded} state=${events}>${(data) => html`
+    <${Table} caption=${t("webhooks.deliveries")} columns=${eventColumns(retry)} rows=${data.events}
+      keyOf=${(event) => event.eventId} empty=${html`<p class="muted">${t("webhooks.noEvents")}</p>`} />
+    <${Pager} info=${data.pageInfo} onPage=${(page) => go(`/developers/webhooks/${id}`, { page })} />`}<//>`;
 }
 
 function Edit({ hook, path, onClose }) {
-  const form = useForm({ url: hook.url, name: hook.name ?? "" }, async (values) => { await put(path, values); onClose(); });
-  return html`<${Dialog} title=${t("webhooks.editTitle", { name: nameOf(hook) })} onClose=${onClose}><form ...${form.form}>
-    ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("name")} maxlength="100" autofocus ...${form.bind("name")} />
-    <${Field} label=${t("webhooks.url")} type="url" ...${form.bind("url")} />
-    <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//><${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></footer></form><//>`;
+  const form = useForm({ url: hook.url, name: hook.name ?? "" }, async (values) => {
+    await put(path, values);
+    onClose();
+  });
+  return html`<${Dialog} title=${t("webhooks.editTitle", { name: nameOf(hook) })} onClose=${onClose}>
+    <form ...${form.form}>${form.failure && html`<${Failure} error=${form.failure} />`}
+      <${Field} label=${t("name")} maxlength="100" autofocus ...${form.bind("name")} />
+      <${Field} label=${t("webhooks.url")} type="url" ...${form.bind("url")} />
+      <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
+        <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></footer></form><//>`;
 }

@@ -1,4 +1,5 @@
 """Orders in the browser: from a folder of pictures to the results, and each way in which that can be interrupted."""
+import re
 import time
 import zipfile
 
@@ -237,6 +238,10 @@ def test_an_upload_survives_a_restart_of_the_service(inside, files, stack):
     try:
         inside.driver.execute_script("window.release()")
         inside.says("The upload continues by itself.")
+        # A reader of the screen announces the notice once, without the countdown.
+        notice = inside.driver.execute_script("return document.querySelector('.progress [role=status] .notice').innerText")
+        hidden = inside.driver.execute_script("return document.querySelector('.progress .notice [aria-hidden=true]').innerText")
+        assert "The service is not reachable." in notice and re.fullmatch(r"Next attempt in \d+ s\.", hidden)
         inside.picture("upload-paused-1440-light")
     finally:
         stack.part("start", "api")
@@ -324,7 +329,7 @@ def test_an_order_is_deleted_after_a_question(inside, files):
     inside.press("Cancel", "dialog button")
     inside.press("Delete")
     inside.press("Delete", "dialog button")
-    inside.says("The files are deleted")
+    inside.says("The files are deleted", "Results are kept for 7 days.")
 
 
 def test_an_order_in_progress_is_cancelled(inside, files, stack):
@@ -372,7 +377,7 @@ def test_an_order_of_another_account_does_not_exist(inside, other):
     inside.says("This order does not exist")
 
 
-@pytest.mark.parametrize("language, words", [("ko", "최근 7일"), ("en", "The last seven days")])
+@pytest.mark.parametrize("language, words", [("ko", "최근 7일"), ("en", "The last 7 days")])
 def test_the_overview_shows_the_results_of_the_week(inside, owner, files, language, words):
     inside.go("/new")
     pictures_choose(inside, files[:1])
