@@ -253,7 +253,7 @@ static enum iw_error user_change(struct request *request)
                        "cannot be changed by the user itself");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_user(request->domain, id, &user);
+        error = user_find(request->domain, id, &user);
     if (error == IW_OK)
         error = member_flags_set(request->domain, &user, &flags, &actor);
     return error == IW_OK ? view_nothing(request) : error;
@@ -268,7 +268,7 @@ static enum iw_error user_reset_link(struct request *request)
     const struct audit_actor actor = actor_of(request, &place);
     enum iw_error error = view_id(request, "userId", &id);
     if (error == IW_OK)
-        error = account_user(request->domain, id, &user);
+        error = user_find(request->domain, id, &user);
     if (error == IW_OK)
         error = account_reset(request->domain, &user, &actor, &link);
     if (error != IW_OK)

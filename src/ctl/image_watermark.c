@@ -209,13 +209,14 @@ static void report_print(const struct watermark_report *report)
 static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t number)
 {
     struct text_owner owner;
-    enum iw_error error = work->db == NULL ? IW_CONFIG_INVALID : texts_owner(work->db, number, &owner);
+    bool is_found = false;
+    bool is_asked = work->db != NULL && texts_owner(work->db, number, &owner, &is_found) == IW_OK;
     fprintf(stderr, "number %016" PRIx64 ": ", number);
-    if (error == IW_OK)
+    if (is_found)
         fprintf(stderr, "account %" PRId64 " (%s), order %" PRId64 ", file %" PRId64 ", since %s, text: %s\n",
                 owner.account_id, owner.account_name, owner.order_id, owner.file_position,
                 ctl_time(ctl, owner.created_at_ms), owner.text);
-    else if (error == IW_NOT_FOUND)
+    else if (is_asked)
         fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
     else
         fprintf(stderr, "its account is unknown, because the database was not asked\n");

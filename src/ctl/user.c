@@ -172,8 +172,12 @@ static bool change_begin(struct ctl *ctl, struct user_change *change)
     if (change->db == NULL)
         return false;
     change->domain = (struct domain){.context = ctl->context, .config = &change->config, .db = *change->db};
-    if (users_find_by_email(change->db, email, &change->user) == IW_OK)
+    bool is_found = false;
+    enum iw_error error = users_find_by_email(change->db, email, &change->user, &is_found);
+    if (error == IW_OK && is_found)
         return true;
+    if (error == IW_OK)
+        context_fail(ctl->context, IW_NOT_FOUND, "There is no user with the address %s.", email);
     ctl_failed(ctl);
     ctl_db_close(change->db);
     return false;

@@ -31,12 +31,9 @@ static enum iw_error failed_repeat(const struct db *db, int64_t webhook_id, int6
     enum iw_error error = deliveries_failed(db, webhook_id, &found);
     *count = 0;
     for (unsigned i = 0; error == IW_OK && i < found.count; i++) {
-        error = deliveries_repeat(db, webhook_id, found.items[i], clock_now_ms());
-        *count += error == IW_OK;
-        if (error == IW_NOT_FOUND) {
-            context_clear(db->context);
-            error = IW_OK;
-        }
+        bool is_repeated = false;
+        error = deliveries_repeat(db, webhook_id, found.items[i], clock_now_ms(), &is_repeated);
+        *count += is_repeated;
     }
     return error;
 }

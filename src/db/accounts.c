@@ -35,8 +35,10 @@ enum iw_error accounts_create(const struct db *db, const char *name, const char 
             db_run(db, "INSERT INTO accounts (name, plan, created_at) VALUES (?, ?, ?)", values, 3, &rows);
     if (error == IW_OK)
         error = quotas_open(db, *id = rows.inserted_id);
-    if (error == IW_TWIN_EXISTS)
-        return context_fail(db->context, error, "There is an account named \"%s\" already.", name);
+    if (error == IW_TWIN_EXISTS) {
+        context_clear(db->context);
+        return context_fail(db->context, error, "An account named \"%s\" already exists.", name);
+    }
     return error;
 }
 
@@ -151,15 +153,14 @@ enum iw_error accounts_resume(const struct db *db, int64_t id, int64_t pending_u
     return error;
 }
 
-enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *account)
+enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *account, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(id)};
     enum iw_error error = db_run(db, ACCOUNT_COLUMNS "WHERE a.id = ?", values, 1, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no account %lld.", (long long)id);
     account_read(&rows, 0, account);
     return IW_OK;
 }

@@ -21,8 +21,9 @@ enum iw_error accounts_is_used(const struct db *db, int64_t id, int64_t user_id,
 /* By name, or by id in decimal when no account has that name.  NOT_FOUND. */
 enum iw_error accounts_find(const struct db *db, const char *name, struct account_row *account) IW_MUST_USE;
 
-/* By id only.  NOT_FOUND. */
-enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *account) IW_MUST_USE;
+/* By id only. */
+enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *account,
+                           bool *is_found) IW_MUST_USE;
 
 /* TWIN_EXISTS: the name is in use. */
 enum iw_error accounts_rename(const struct db *db, int64_t id, const char *name) IW_MUST_USE;

@@ -51,6 +51,7 @@ struct db_connection {
     struct statement long_statement; /* too long for the cache; valid until the next statement */
     uint64_t use_count;
     bool is_in_transaction;
+    bool has_failed;  /* the last statement */
     bool is_conflict; /* the last failure was a lock conflict, or the server refused to write */
     bool is_deadlock; /* the last failure: of several statements one was rolled back */
 };
@@ -237,13 +238,14 @@ static bool is_demoted(const struct db_connection *connection, unsigned number)
 /* Maps the driver's error to ours; closes a lost connection. */
 static enum iw_error db_fail(const struct db *db, unsigned number, const char *message)
 {
+    db->connection->has_failed = true;
     db->connection->is_deadlock = number == ER_LOCK_DEADLOCK;
     db->connection->is_conflict = is_conflict(number) || is_demoted(db->connection, number);
     if (number == ER_DUP_ENTRY)
-        return IW_TWIN_EXISTS;
+        return context_fail(db->context, IW_TWIN_EXISTS, NULL);
     /* Only the claim of a quota signals (quotas_claim_sql). */
     if (number == ER_SIGNAL_EXCEPTION)
-        return IW_USAGE_LIMIT_EXCEEDED;
+        return context_fail(db->context, IW_USAGE_LIMIT_EXCEEDED, NULL);
     if (is_gone(number) || is_demoted(db->connection, number)) {
         enum iw_error error = fail_unavailable(db->context, "database_away", number, message);
         /* It may be frozen: then another connection to it would hang too. */
@@ -328,6 +330,7 @@ static enum iw_error db_open(const struct db *db)
 {
     struct db_connection *connection = db->connection;
     struct db_refusal refusal;
+    connection->has_failed = connection->mysql == NULL;
     if (connection->mysql != NULL)
         return IW_OK;
     if (connection->is_pinned || connection->is_in_transaction)
@@ -335,6 +338,7 @@ static enum iw_error db_open(const struct db *db)
                                 connection->is_pinned ? "The connection that held the lock was lost."
                                                       : "The connection of the transaction was lost.");
     connection->mysql = db_hosts_open(&connection->hosts, db->context, &refusal);
+    connection->has_failed = connection->mysql == NULL;
     /* Any reason is temporary for a client; the log has the cause. */
     return connection->mysql != NULL
                ? IW_OK
@@ -491,8 +495,10 @@ static bool may_retry(const struct db_connection *connection, const char *sql, u
 static enum iw_error db_execute(const struct db *db, const char *sql, const struct db_value *parameters,
                                 unsigned count, MYSQL_STMT **handle)
 {
+    struct db_connection *connection = db->connection;
+    if (!connection->is_in_transaction)
+        connection->is_conflict = false;
     for (int try = 0;; try++) {
-        struct db_connection *connection = db->connection;
         bool may_change =
             connection->hosts.count > 1 && !connection->is_in_transaction && !connection->is_pinned;
         if (connection->mysql != NULL && may_change &&
@@ -715,6 +721,11 @@ enum iw_error db_stream(const struct db *db, const char *sql, const struct db_va
     const char *limited =
         arena_printf(db->context->arena, "SET STATEMENT max_statement_time = %d FOR %s", stream_max_s, sql);
     return db_each(db, limited, parameters, count, row, user);
+}
+
+bool db_has_failed(const struct db_connection *connection)
+{
+    return connection->has_failed;
 }
 
 bool db_is_conflict(const struct db_connection *connection)

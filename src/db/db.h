@@ -106,6 +106,9 @@ enum iw_error db_each(const struct db *db, const char *sql, const struct db_valu
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length) IW_MUST_USE;
 
+/* True if the last statement failed.  A caller that also uses the file store learns which one failed. */
+bool db_has_failed(const struct db_connection *connection);
+
 /*
  * After a call that failed: true for a deadlock or a lock wait timeout.  The statement had no effect and may
  * be repeated.

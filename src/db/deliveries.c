@@ -306,7 +306,8 @@ enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const c
                   values, 4, NULL);
 }
 
-enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms)
+enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms,
+                                bool *is_repeated)
 {
     int64_t affected = 0;
     const struct db_value values[] = {db_text(state_after(DELIVERY_FAILED, DELIVERY_EVENT_REPEAT)),
@@ -318,7 +319,8 @@ enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t
                      "available_at = ?, updated_at = ? WHERE webhook_id = ? AND event_id = ? AND status IN "
                      "('PENDING', 'DELIVERED', 'FAILED')",
                      values, 5, &affected);
-    return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
+    *is_repeated = affected > 0;
+    return error;
 }
 
 enum iw_error deliveries_forget(const struct db *db, int64_t before_ms, int64_t *count)

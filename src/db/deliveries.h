@@ -93,9 +93,10 @@ enum iw_error deliveries_insert(const struct db *db, int64_t event_id, int64_t a
 enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const char *reason,
                                 int64_t now_ms) IW_MUST_USE;
 
-/* Restarts the schedule of a delivery, due now.  NOT_FOUND when there is none, or it is being sent. */
-enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id,
-                                int64_t now_ms) IW_MUST_USE;
+/* Restarts the schedule of a delivery, due now.  *is_repeated is false if there is none, or it is being sent.
+ */
+enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms,
+                                bool *is_repeated) IW_MUST_USE;
 
 /* Deletes ended deliveries from before a time, a limited number per call; count gets how many. */
 enum iw_error deliveries_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;

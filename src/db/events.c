@@ -130,15 +130,14 @@ enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *
 }
 
 enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,
-                          struct webhook_event *event)
+                          struct webhook_event *event, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(webhook_id), db_integer(event_id)};
     enum iw_error error = db_run(db, EVENT_COLUMNS "AND d.event_id = ?", values, 2, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     event_read(db_at(&rows, 0, 0), event);
     return IW_OK;
 }
@@ -150,10 +149,10 @@ enum iw_error events_subject(const struct db *db, int64_t event_id, struct deliv
     enum iw_error error = db_run(
         db, "SELECT account_id, type, occurred_at, sequence, order_id FROM webhook_events WHERE id = ?",
         values, 1, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(db->context, IW_NOT_FOUND, "The event was deleted.");
     if (error != IW_OK)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *subject = (struct delivery_subject){
         .event_id = event_id,
         .account_id = db_integer_of(db_at(&rows, 0, 0)),

@@ -41,9 +41,9 @@ enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char 
 enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *keyword,
                            int64_t *count) IW_MUST_USE;
 
-/* NOT_FOUND when the event has no delivery to this webhook. */
+/* An event that has a delivery to this webhook. */
 enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,
-                          struct webhook_event *event) IW_MUST_USE;
+                          struct webhook_event *event, bool *is_found) IW_MUST_USE;
 
 /* The content of an event.  NOT_FOUND when it was deleted. */
 enum iw_error events_subject(const struct db *db, int64_t event_id,

@@ -9,18 +9,18 @@
     "FROM orders o JOIN files f ON f.order_id = o.id "                                                       \
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
-enum iw_error files_upload_find(const struct db *db, int64_t order_id, int64_t position, bool is_original,
-                                bool for_change, struct upload_place *place)
+enum iw_error files_upload_find(const struct db *db, const struct filekey *key, bool for_change,
+                                struct upload_place *place, bool *is_found)
 {
     struct db_rows rows;
-    const struct db_value parameters[] = {db_integer(order_id), db_text(is_original ? "original" : "main"),
-                                          db_integer(position)};
+    const struct db_value parameters[] = {db_integer(key->order_id),
+                                          db_text(key->kind == FILEKEY_ORIGINAL ? "original" : "main"),
+                                          db_integer(key->number)};
     enum iw_error error =
         db_run(db, for_change ? UPLOAD_COLUMNS " FOR UPDATE" : UPLOAD_COLUMNS, parameters, 3, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *place = (struct upload_place){
         .account_id = db_integer_of(db_at(&rows, 0, 0)),
         .file_id = db_integer_of(db_at(&rows, 0, 1)),

@@ -8,14 +8,14 @@
 #include "base/context.h"
 #include "db/query.h"
 #include "model/file.h"
+#include "model/filekey.h"
 
 /*
- * The file that an upload URL names: at a position of an order, the unmarked original or not.  With
- * for_change the order's row is locked until the transaction ends.  NOT_FOUND when there is none, or it is
- * fetched from a URL.
+ * The file of an upload URL.  With for_change the order's row is locked until the transaction ends.  A file
+ * that the service fetches from a URL is not found.
  */
-enum iw_error files_upload_find(const struct db *db, int64_t order_id, int64_t position, bool is_original,
-                                bool for_change, struct upload_place *place) IW_MUST_USE;
+enum iw_error files_upload_find(const struct db *db, const struct filekey *key, bool for_change,
+                                struct upload_place *place, bool *is_found) IW_MUST_USE;
 
 /* Records the bytes of a file. */
 enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,

@@ -50,14 +50,15 @@ enum iw_error invitations_count(const struct db *db, int64_t account_id, const c
 }
 
 enum iw_error invitations_find(const struct db *db, const uint8_t digest[32], int64_t now_ms,
-                               struct invitation *invitation)
+                               struct invitation *invitation, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(digest, 32), db_time(now_ms)};
     enum iw_error error =
         db_run(db, INVITATION_COLUMNS "WHERE i.digest = ? AND i.expires_at > ?", values, 2, &rows);
-    if (error != IW_OK || rows.count == 0)
-        return error != IW_OK ? error : IW_NOT_FOUND;
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
+        return error;
     invitation_read(&rows, 0, invitation);
     return IW_OK;
 }

@@ -12,14 +12,13 @@
 enum iw_error invitations_insert(const struct db *db, const struct invitation *invitation,
                                  const uint8_t digest[32], int64_t *id) IW_MUST_USE;
 
-/* An invitation that has not expired, by the SHA-256 of its token; NOT_FOUND without an error in the context.
- */
+/* An invitation that has not expired, by the SHA-256 of the token. */
 /* Those of an account that have not expired, without the one of an address. */
 enum iw_error invitations_count(const struct db *db, int64_t account_id, const char *except_email,
                                 int64_t now_ms, int64_t *count) IW_MUST_USE;
 
 enum iw_error invitations_find(const struct db *db, const uint8_t digest[32], int64_t now_ms,
-                               struct invitation *invitation) IW_MUST_USE;
+                               struct invitation *invitation, bool *is_found) IW_MUST_USE;
 
 enum iw_error invitations_list(const struct db *db, int64_t account_id, int64_t now_ms,
                                struct invitation **invitations, size_t *count) IW_MUST_USE;

@@ -91,10 +91,10 @@ struct lease {
 
 /*
  * The next account with a queued job, and whether the job is due: one step in the index, regardless of the
- * number of jobs.  NOT_FOUND after the last.
+ * number of jobs.
  */
 static enum iw_error turn_after(const struct db *db, const struct lease *lease, int64_t *account_id,
-                                bool *is_due)
+                                bool *is_due, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
@@ -103,10 +103,9 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
                "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
                "class = ? AND account_id > ? ORDER BY account_id, available_at LIMIT 1",
                values, 2, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *account_id = db_integer_of(db_at(&rows, 0, 0));
     *is_due = db_integer_of(db_at(&rows, 0, 1)) != 0;
     return IW_OK;
@@ -116,24 +115,24 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
 static enum iw_error turns_read(const struct db *db, struct lease *lease)
 {
     int64_t begin = *lease->place->cursor, account_id = begin;
-    bool is_due = false, is_round = false;
+    bool is_due = false, is_round = false, is_found = false;
     enum iw_error error = IW_OK;
     lease->turn_count = 0;
     lease->cursor = begin;
     for (unsigned steps = 0; steps < turns_max; steps++) {
-        error = turn_after(db, lease, &account_id, &is_due);
-        if (error == IW_NOT_FOUND && !is_round && begin > 0) {
+        error = turn_after(db, lease, &account_id, &is_due, &is_found);
+        if (error == IW_OK && !is_found && !is_round && begin > 0) {
             is_round = true;
             account_id = 0;
             continue;
         }
-        if (error != IW_OK || (is_round && account_id > begin))
+        if (error != IW_OK || !is_found || (is_round && account_id > begin))
             break;
         lease->cursor = account_id;
         if (is_due)
             lease->turns[lease->turn_count++] = (struct turn){.account_id = account_id};
     }
-    return error == IW_NOT_FOUND ? IW_OK : error;
+    return error;
 }
 
 static struct turn *turn_find(struct lease *lease, int64_t account_id)

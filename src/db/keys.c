@@ -4,7 +4,8 @@
 
 #include "db/quotas.h"
 
-enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account)
+enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account,
+                        bool *is_found)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
@@ -16,10 +17,9 @@ enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct ac
         "p.name = a.plan LEFT JOIN account_usage u ON u.account_id = a.id "
         "WHERE k.digest = ?",
         parameters, 1, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *account = (struct account){
         .key_id = db_integer_of(db_at(&rows, 0, 0)),
         .id = db_integer_of(db_at(&rows, 0, 1)),
@@ -158,18 +158,18 @@ enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms
     return IW_OK;
 }
 
-enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id, struct account_key *key)
+enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id, struct account_key *key,
+                       bool *is_found)
 {
     struct db_rows rows;
     size_t count;
     struct account_key *keys;
     const struct db_value values[] = {db_integer(account_id), db_integer(id)};
     enum iw_error error = db_run(db, KEY_COLUMNS "WHERE k.account_id = ? AND k.id = ?", values, 2, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
     keys_read(db, &rows, &keys, &count);
-    if (count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no key with this id.");
     *key = keys[0];
     return IW_OK;
 }

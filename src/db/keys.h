@@ -9,8 +9,9 @@
 #include "db/db.h"
 #include "model/account.h"
 
-/* The account of a key by its SHA-256.  NOT_FOUND for an unknown key; a revoked one has key_revoked_ms. */
-enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account) IW_MUST_USE;
+/* The account of a key by the SHA-256 of the key; a revoked key has key_revoked_ms. */
+enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account,
+                        bool *is_found) IW_MUST_USE;
 
 /* Records the use of a key; never goes back in time. */
 enum iw_error keys_touch(const struct db *db, int64_t key_id, int64_t now_ms) IW_MUST_USE;
@@ -56,9 +57,9 @@ enum iw_error keys_revoke_of_user(const struct db *db, int64_t account_id, int64
 enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms, int64_t *total,
                          int64_t *valid) IW_MUST_USE;
 
-/* A key of an account; NOT_FOUND. */
-enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id,
-                       struct account_key *key) IW_MUST_USE;
+/* A key of an account. */
+enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id, struct account_key *key,
+                       bool *is_found) IW_MUST_USE;
 
 /* NOT_FOUND when there is no such key.  A second call keeps the first time. */
 enum iw_error keys_revoke(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;

@@ -20,7 +20,8 @@ enum iw_error mails_are_due(const struct db *db, int64_t now_ms, bool *are_due)
     return error;
 }
 
-enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms, struct mails_row *row)
+enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms, struct mails_row *row,
+                          bool *is_found)
 {
     enum iw_error error;
     const struct db_value due[] = {db_time(now_ms)};
@@ -30,9 +31,8 @@ enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms,
                        "SELECT id, attempt, recipient, sealed FROM mails WHERE available_at <= ? ORDER BY "
                        "available_at LIMIT 1 FOR UPDATE SKIP LOCKED",
                        due, 1, &rows);
-        if (error == IW_OK && rows.count == 0)
-            error = IW_NOT_FOUND;
-        if (error != IW_OK)
+        *is_found = error == IW_OK && rows.count > 0;
+        if (!*is_found)
             continue;
         *row = (struct mails_row){.id = db_integer_of(db_at(&rows, 0, 0)),
                                   .attempt = db_integer_of(db_at(&rows, 0, 1)) + 1,

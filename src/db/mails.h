@@ -22,10 +22,9 @@ enum iw_error mails_insert(const struct db *db, const char *recipient, const uin
 
 enum iw_error mails_are_due(const struct db *db, int64_t now_ms, bool *are_due) IW_MUST_USE;
 
-/* Leases the mail that is due first until a time.  NOT_FOUND, without an error in the context: none is due.
- */
-enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms,
-                          struct mails_row *row) IW_MUST_USE;
+/* Leases the mail that is due first, until a time. */
+enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms, struct mails_row *row,
+                          bool *is_found) IW_MUST_USE;
 
 /* Of this attempt only. */
 enum iw_error mails_delete(const struct db *db, int64_t id, int64_t attempt) IW_MUST_USE;

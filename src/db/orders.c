@@ -265,51 +265,63 @@ static int file_compare(const void *a, const void *b)
     return one->position < other->position ? -1 : one->position > other->position;
 }
 
-static enum iw_error order_fetch(const struct db *db, const char *sql, const struct db_value *parameters,
-                                 unsigned count, struct order *order, struct order_file **files)
+/* Reads an order with its files; false if there are no rows. */
+static bool order_rows_read(struct arena *arena, const struct db_rows *rows, struct order *order,
+                            struct order_file **files)
 {
-    struct db_rows rows;
-    enum iw_error error = db_run(db, sql, parameters, count, &rows);
-    if (error != IW_OK)
-        return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
-    order_read(db_at(&rows, 0, 0), order);
-    order->file_rows = (unsigned)rows.count;
-    *files = arena_array(db->context->arena, rows.count + 1, sizeof **files);
-    for (size_t i = 0; i < rows.count; i++)
-        file_read(db_at(&rows, i, order_columns), &(*files)[i]);
-    qsort(*files, rows.count, sizeof **files, file_compare);
-    return IW_OK;
+    if (rows->count == 0)
+        return false;
+    order_read(db_at(rows, 0, 0), order);
+    order->file_rows = (unsigned)rows->count;
+    *files = arena_array(arena, rows->count + 1, sizeof **files);
+    for (size_t i = 0; i < rows->count; i++)
+        file_read(db_at(rows, i, order_columns), &(*files)[i]);
+    qsort(*files, rows->count, sizeof **files, file_compare);
+    return true;
 }
 
 enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, struct order *order,
-                          struct order_file **files)
+                          struct order_file **files, bool *is_found)
 {
+    struct db_rows rows;
     const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
-    return order_fetch(db, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, order,
-                       files);
+    enum iw_error error =
+        db_run(db, ORDER_WITH_FILES "WHERE o.id = ? AND o.account_id = ?", parameters, 2, &rows);
+    *is_found = error == IW_OK && order_rows_read(db->context->arena, &rows, order, files);
+    return error;
 }
 
 enum iw_error orders_find_by_key(const struct db *db, const struct orders_key *key, struct order *order,
-                                 struct order_file **files)
+                                 struct order_file **files, bool *is_found)
 {
+    struct db_rows rows;
     const struct db_value parameters[] = {db_integer(key->account_id), db_text(order_type_name(key->type)),
                                           db_bytes(key->key, key->key_length)};
-    return order_fetch(db, ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
-                       parameters, 3, order, files);
+    enum iw_error error =
+        db_run(db, ORDER_WITH_FILES "WHERE o.account_id = ? AND o.type = ? AND o.idempotency_key = ?",
+               parameters, 3, &rows);
+    *is_found = error == IW_OK && order_rows_read(db->context->arena, &rows, order, files);
+    return error;
 }
 
 enum iw_error orders_lock(const struct db *db, int64_t account_id, int64_t id, struct order *order,
-                          struct order_file **files)
+                          struct order_file **files, bool *is_found)
 {
-    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
     struct db_rows rows;
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
     enum iw_error error =
         db_run(db, "SELECT id FROM orders WHERE id = ? AND account_id = ? FOR UPDATE", parameters, 2, &rows);
-    if (error != IW_OK)
+    *is_found = false;
+    if (error != IW_OK || rows.count == 0)
         return error;
-    return rows.count == 0 ? IW_NOT_FOUND : orders_find(db, account_id, id, order, files);
+    return orders_find(db, account_id, id, order, files, is_found);
+}
+
+/* The status of a locked order is not the one that was read. */
+static enum iw_error status_changed(struct context *context)
+{
+    context_cause(context, "the order changed while it was locked");
+    return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
 enum iw_error orders_start(const struct db *db, int64_t id, enum order_status from, enum order_status to,
@@ -325,9 +337,9 @@ enum iw_error orders_start(const struct db *db, int64_t id, enum order_status fr
                    "UPDATE orders SET status = ?, started_at = ?, updated_at = ?, expires_at = NULL "
                    "WHERE id = ? AND status = ?",
                    parameters, 5, &rows);
-    if (error != IW_OK || rows.affected == 0)
-        return error == IW_OK ? IW_NOT_FOUND : error;
-    return segments_status_write(db, id, to);
+    if (error != IW_OK)
+        return error;
+    return rows.affected == 1 ? segments_status_write(db, id, to) : status_changed(db->context);
 }
 
 enum { filter_parameters_max = 8 };
@@ -593,12 +605,9 @@ enum iw_error orders_close(const struct db *db, const struct order_progress *ord
                    "UPDATE orders SET status = ?, ended_at = COALESCE(ended_at, ?), updated_at "
                    "= ?, expires_at = ? WHERE id = ? AND status = ?",
                    values, 6, &rows);
-    if (error == IW_OK && rows.affected == 1)
-        return segments_status_write(db, order->id, next);
     if (error != IW_OK)
         return error;
-    context_cause(db->context, "the order changed while it was locked");
-    return context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return rows.affected == 1 ? segments_status_write(db, order->id, next) : status_changed(db->context);
 }
 
 enum iw_error orders_error_write(const struct db *db, int64_t order_id, enum iw_error code)

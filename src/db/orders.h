@@ -1,7 +1,7 @@
 /*
  * The table orders.
  *
- * Functions that a client's request calls take the account, so that another account's order is NOT_FOUND.
+ * Functions that a client's request calls take the account, so that another account's order is not found.
  * The worker's functions only take the order: lock it first (orders_progress_lock), and before its files and
  * jobs, so that no two transactions wait for each other.  Rules are in src/domain.
  */
@@ -21,14 +21,14 @@
 /*
  * Writes an order and its files in one statement and one transaction; an order with texts in the transaction
  * of its caller.  Sets file_ids[0..file_rows).
- * TWIN_EXISTS when the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED without a sentence when the
- * claim is refused; then nothing is written.
+ * TWIN_EXISTS if the id or the idempotency key is taken, USAGE_LIMIT_EXCEEDED if the claim is refused; then
+ * nothing is written.
  */
 enum iw_error orders_insert(const struct db *db, const struct order_row *row, int64_t *file_ids) IW_MUST_USE;
 
 /* The order and all its files, originals last, in one query. */
 enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, struct order *order,
-                          struct order_file **files) IW_MUST_USE;
+                          struct order_file **files, bool *is_found) IW_MUST_USE;
 
 /* An idempotency key: unique per account and order type. */
 struct orders_key {
@@ -40,13 +40,13 @@ struct orders_key {
 
 /* The same by idempotency key. */
 enum iw_error orders_find_by_key(const struct db *db, const struct orders_key *key, struct order *order,
-                                 struct order_file **files) IW_MUST_USE;
+                                 struct order_file **files, bool *is_found) IW_MUST_USE;
 
 /* The same as orders_find; locks the order's row until the transaction ends. */
 enum iw_error orders_lock(const struct db *db, int64_t account_id, int64_t id, struct order *order,
-                          struct order_file **files) IW_MUST_USE;
+                          struct order_file **files, bool *is_found) IW_MUST_USE;
 
-/* Starts a pending order by compare-and-set.  NOT_FOUND when its status is no longer from. */
+/* Starts a locked pending order.  SERVER_INTERNAL_ERROR if its status is no longer from. */
 enum iw_error orders_start(const struct db *db, int64_t id, enum order_status from, enum order_status to,
                            int64_t now_ms) IW_MUST_USE;
 

@@ -147,7 +147,7 @@ enum iw_error quotas_open(const struct db *db, int64_t account_id)
 }
 
 enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *day,
-                          struct quota_numbers *used)
+                          struct quota_numbers *used, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_text(day), db_text(day), db_integer(account_id)};
@@ -158,22 +158,22 @@ enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *d
                "w.account_id = u.account_id AND w.deleted_at IS NULL) FROM account_usage u WHERE "
                "u.account_id = ?",
                values, 3, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     for (unsigned i = 0; i < QUOTA_COUNT; i++)
         used->of[i] = db_integer_of(db_at(&rows, 0, i));
     return IW_OK;
 }
 
-enum iw_error quotas_lock(const struct db *db, int64_t account_id)
+enum iw_error quotas_lock(const struct db *db, int64_t account_id, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id)};
     enum iw_error error =
         db_run(db, "SELECT account_id FROM account_usage WHERE account_id = ? FOR UPDATE", values, 1, &rows);
-    return error == IW_OK && rows.count == 0 ? IW_NOT_FOUND : error;
+    *is_found = error == IW_OK && rows.count > 0;
+    return error;
 }
 
 struct quota_numbers quotas_limits_of(const struct db_value *columns)
@@ -216,7 +216,8 @@ enum iw_error quotas_frees_ms(const struct db *db, int64_t account_id, bool is_p
                         2, at_ms);
 }
 
-enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms, struct quota_due *due)
+enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms, struct quota_due *due,
+                         bool *is_found)
 {
     struct db_rows rows;
     const struct db_value find[] = {db_time(before_ms)};
@@ -225,10 +226,9 @@ enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms,
                                  " FROM account_usage u JOIN accounts a ON a.id = "
                                  "u.account_id WHERE u.reconciled_at < ? ORDER BY u.reconciled_at LIMIT 1",
                                  find, 1, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *due = (struct quota_due){.account_id = db_integer_of(db_at(&rows, 0, 0)),
                               .plan = db_text_of(db_at(&rows, 0, 1)),
                               .limits = quotas_limits_of(db_at(&rows, 0, 3)),

@@ -66,13 +66,12 @@ enum iw_error quotas_open(const struct db *db, int64_t account_id) IW_MUST_USE;
 
 /*
  * The counters; promised bytes in uploads.  day: the UTC day of the counters a day ("YYYY-MM-DD").
- * NOT_FOUND when the account has no row.
  */
 enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *day,
-                          struct quota_numbers *used) IW_MUST_USE;
+                          struct quota_numbers *used, bool *is_found) IW_MUST_USE;
 
-/* Locks the account's row until the transaction ends; NOT_FOUND. */
-enum iw_error quotas_lock(const struct db *db, int64_t account_id) IW_MUST_USE;
+/* Locks the account's row until the transaction ends. */
+enum iw_error quotas_lock(const struct db *db, int64_t account_id, bool *is_found) IW_MUST_USE;
 
 /* The account's own limits, as columns of account_usage u in the order of enum quota. */
 #define QUOTA_LIMIT_COLUMNS                                                                                  \
@@ -106,9 +105,9 @@ struct quota_due {
     int64_t warned;
 };
 
-/* The account that was reconciled first, before a time; claims it.  NOT_FOUND when there is none. */
-enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms,
-                         struct quota_due *due) IW_MUST_USE;
+/* The account that was reconciled first, before a time; claims it. */
+enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms, struct quota_due *due,
+                         bool *is_found) IW_MUST_USE;
 
 /*
  * Adds to each counter its difference from the rows and the reserve, read in one snapshot: a use that is

@@ -135,14 +135,13 @@ enum iw_error results_forget(const struct db *db, int64_t order_id, int64_t file
 
 /* The columns: status, expiry, deletion, name, format, store key, suspension, account. */
 static enum iw_error download_read(const struct db *db, const char *sql, const struct db_value *parameters,
-                                   unsigned count, struct download_row *row)
+                                   unsigned count, struct download_row *row, bool *is_found)
 {
     struct db_rows rows;
     enum iw_error error = db_run(db, sql, parameters, count, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *row = (struct download_row){
         .expires_ms = db_integer_of(db_at(&rows, 0, 1)),
         .is_deleted = db_integer_of(db_at(&rows, 0, 2)) != 0,
@@ -155,7 +154,8 @@ static enum iw_error download_read(const struct db *db, const char *sql, const s
     return orders_words_read(db->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
 }
 
-enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id, struct download_row *row)
+enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id, struct download_row *row,
+                           bool *is_found)
 {
     const struct db_value parameters[] = {db_integer(result_id), db_integer(order_id)};
     return download_read(
@@ -163,10 +163,11 @@ enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
         "r.store_key, a.status = 'suspended', a.id FROM results r JOIN orders o ON o.id = "
         "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
-        parameters, 2, row);
+        parameters, 2, row, is_found);
 }
 
-enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct download_row *row)
+enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct download_row *row,
+                                   bool *is_found)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error = download_read(
@@ -174,17 +175,18 @@ enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
         "a.status = 'suspended', a.id FROM orders o JOIN accounts a ON a.id = o.account_id "
         "WHERE o.id = ?",
-        parameters, 1, row);
+        parameters, 1, row, is_found);
     row->format = FORMAT_ZIP;
     return error;
 }
 
-enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row)
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row,
+                                     bool *is_found)
 {
     const struct db_value parameters[] = {db_integer(order_id)};
     return download_read(db,
                          "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, 'webp', "
                          "o.thumbnail_store_key, a.status = 'suspended', a.id FROM orders o JOIN accounts a "
                          "ON a.id = o.account_id WHERE o.id = ?",
-                         parameters, 1, row);
+                         parameters, 1, row, is_found);
 }

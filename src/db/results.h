@@ -30,16 +30,16 @@ enum iw_error results_slots(const struct db *db, int64_t order_id, struct result
 enum iw_error results_forget(const struct db *db, int64_t order_id, int64_t file_id,
                              int64_t copy) IW_MUST_USE;
 
-/* The bytes of a result.  NOT_FOUND without the row. */
-enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id,
-                           struct download_row *row) IW_MUST_USE;
+/* The bytes of a result. */
+enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id, struct download_row *row,
+                           bool *is_found) IW_MUST_USE;
 
-/* The archive of an order; row->store_key is NULL when there is none.  NOT_FOUND without the order. */
-enum iw_error results_find_archive(const struct db *db, int64_t order_id,
-                                   struct download_row *row) IW_MUST_USE;
+/* The archive of an order; row->store_key is NULL if there is none. */
+enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct download_row *row,
+                                   bool *is_found) IW_MUST_USE;
 
 /* The same for the thumbnail. */
-enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id,
-                                     struct download_row *row) IW_MUST_USE;
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row,
+                                     bool *is_found) IW_MUST_USE;
 
 #endif

@@ -195,24 +195,23 @@ enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t 
     return error;
 }
 
-enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id)
+enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id, bool *is_found)
 {
     struct db_rows rows;
     enum iw_error error = db_run(db,
                                  "SELECT account_id, first_id FROM order_segments WHERE due_at <= "
                                  "UTC_TIMESTAMP(3) ORDER BY due_at LIMIT 1",
                                  NULL, 0, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *account_id = db_integer_of(db_at(&rows, 0, 0));
     *first_id = db_integer_of(db_at(&rows, 0, 1));
     return IW_OK;
 }
 
 enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t first_id,
-                            struct segment *segment)
+                            struct segment *segment, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(first_id)};
@@ -221,10 +220,9 @@ enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t fir
                                  "account_id = ? AND first_id <= ? ORDER BY first_id DESC LIMIT 1 FOR UPDATE "
                                  "SKIP LOCKED",
                                  values, 2, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *segment = segment_read(db_at(&rows, 0, 0));
     return IW_OK;
 }
@@ -268,7 +266,7 @@ static bool name_row(void *user, const struct db_value *values, unsigned columns
 }
 
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
-                              int64_t up_to_id, struct search_build *build)
+                              int64_t up_to_id, struct search_build *build, bool *is_whole)
 {
     bool is_growing = up_to_id > segment->last_id;
     int64_t count = 0;
@@ -281,10 +279,10 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
         "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE "
         "SKIP LOCKED",
         values, 4, order_row, &gathering);
+    *is_whole = false;
     /* An open segment that is cut without new orders is full. */
-    if (error == IW_OK && is_growing && !gathering.is_cut && gathering.last_id <= segment->last_id)
-        error = IW_NOT_FOUND;
-    if (error != IW_OK)
+    bool has_new = !is_growing || gathering.is_cut || gathering.last_id > segment->last_id;
+    if (error != IW_OK || !has_new)
         return error;
     segment->order_count = (int64_t)build->facts.length;
     if (is_growing) {
@@ -296,9 +294,8 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
                          "SELECT COUNT(*) FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id "
                          ">= ? AND id <= ?",
                          values, 3, &count);
-    if (error == IW_OK && count != segment->order_count)
-        error = IW_NOT_FOUND;
-    if (error != IW_OK)
+    *is_whole = error == IW_OK && count == segment->order_count;
+    if (!*is_whole)
         return error;
     return db_each(
         db,

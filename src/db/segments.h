@@ -71,23 +71,25 @@ enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned n
 enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t after_id, int64_t horizon_id,
                                int64_t least, bool *has_new) IW_MUST_USE;
 
-/* A segment that is due.  NOT_FOUND: none. */
-enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id) IW_MUST_USE;
+/* A segment that is due. */
+enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id,
+                           bool *is_found) IW_MUST_USE;
 
 /*
- * In a transaction: locks the newest segment that begins at first_id or before.  NOT_FOUND: there is none.
- * Skips segments that another transaction has locked.
+ * In a transaction: locks the newest segment that begins at first_id or before.  A segment that another
+ * transaction has locked is not found.
  */
 enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t first_id,
-                            struct segment *segment) IW_MUST_USE;
+                            struct segment *segment, bool *is_found) IW_MUST_USE;
 
 /*
  * In a transaction: reads the orders of a segment, locks them, and sets order_count.  A segment with last_id
- * below up_to_id grows: last_id and is_open are set, too.  NOT_FOUND: there are no new orders, or another
- * transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on time.
+ * below up_to_id grows: last_id and is_open are set, too.  *is_whole is false if there are no new orders, or
+ * another transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on
+ * time.
  */
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
-                              int64_t up_to_id, struct search_build *build) IW_MUST_USE;
+                              int64_t up_to_id, struct search_build *build, bool *is_whole) IW_MUST_USE;
 
 /* Replaces a segment and its rows, due again after due_s; deletes one without orders. */
 enum iw_error segments_write(const struct db *db, int64_t account_id, const struct segment *segment,

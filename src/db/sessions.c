@@ -29,13 +29,15 @@ enum iw_error sessions_insert(const struct db *db, const struct user_session *se
                   values, 7, NULL);
 }
 
-enum iw_error sessions_find(const struct db *db, const uint8_t digest[32], struct user_session *session)
+enum iw_error sessions_find(const struct db *db, const uint8_t digest[32], struct user_session *session,
+                            bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(digest, 32)};
     enum iw_error error = db_run(db, SESSION_COLUMNS "WHERE digest = ?", values, 1, &rows);
-    if (error != IW_OK || rows.count == 0)
-        return error != IW_OK ? error : IW_NOT_FOUND;
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
+        return error;
     session_read(&rows, 0, session);
     return IW_OK;
 }

@@ -12,9 +12,9 @@
 enum iw_error sessions_insert(const struct db *db, const struct user_session *session,
                               const uint8_t digest[32]) IW_MUST_USE;
 
-/* NOT_FOUND without an error in the context.  The caller checks the times. */
-enum iw_error sessions_find(const struct db *db, const uint8_t digest[32],
-                            struct user_session *session) IW_MUST_USE;
+/* The caller checks the times. */
+enum iw_error sessions_find(const struct db *db, const uint8_t digest[32], struct user_session *session,
+                            bool *is_found) IW_MUST_USE;
 
 enum iw_error sessions_touch(const struct db *db, int64_t id, const char *address,
                              int64_t now_ms) IW_MUST_USE;

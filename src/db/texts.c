@@ -40,10 +40,10 @@ static enum iw_error text_insert(const struct db *db, int64_t account_id, struct
         enum iw_error error = db_run(
             db, "INSERT INTO watermark_texts (account_id, text, text_digest, created_at) VALUES (?, ?, ?, ?)",
             values, 4, &rows);
-        /* TWIN_EXISTS: another request inserted the same text. */
-        if (error == IW_TWIN_EXISTS)
+        if (error == IW_TWIN_EXISTS) {
+            context_clear(db->context);
             error = batch_find(db, account_id, text, 1);
-        else if (error == IW_OK) {
+        } else if (error == IW_OK) {
             text->id = rows.inserted_id;
             (*new_count)++;
         }
@@ -76,16 +76,15 @@ enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t numbe
         "SELECT t.text FROM order_watermarks w JOIN watermark_texts t ON t.id = w.text_id WHERE w.number = ? "
         "AND w.account_id = ?",
         parameters, 2, &rows);
-    if (error != IW_OK)
+    *text = NULL;
+    if (error != IW_OK || rows.count == 0)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *text = db_text_of(db_at(&rows, 0, 0));
     *length = db_at(&rows, 0, 0)->length;
     return IW_OK;
 }
 
-enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner)
+enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_unsigned(number)};
@@ -95,10 +94,9 @@ enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owne
         "JOIN watermark_texts t ON t.id = w.text_id JOIN accounts a ON a.id = w.account_id WHERE "
         "w.number = ?",
         parameters, 1, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *owner = (struct text_owner){.account_id = db_integer_of(db_at(&rows, 0, 0)),
                                  .account_name = db_text_of(db_at(&rows, 0, 1)),
                                  .text = db_text_of(db_at(&rows, 0, 2)),
@@ -116,10 +114,10 @@ enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_p
     enum iw_error error = db_run(
         db, "SELECT number FROM order_watermarks WHERE order_id = ? AND file_position = ? AND copy = ?",
         parameters, 3, &rows);
+    if (error == IW_OK && rows.count == 0)
+        return context_fail(db->context, IW_NOT_FOUND, "The copy has no number.");
     if (error != IW_OK)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     *number = (uint64_t)db_integer_of(db_at(&rows, 0, 0));
     return IW_OK;
 }

@@ -29,7 +29,7 @@ struct text_entry {
 enum iw_error texts_register(const struct db *db, int64_t account_id, struct text_entry *texts, size_t count,
                              int64_t now_ms, int64_t *new_count) IW_MUST_USE;
 
-/* The text of a number; NOT_FOUND when the account has none.  The arena's. */
+/* The text of a number, in the arena; NULL if the account has no such number. */
 enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t number, const char **text,
                          size_t *length) IW_MUST_USE;
 
@@ -43,8 +43,9 @@ struct text_owner {
     int64_t file_position;
 };
 
-/* The copy of a number, of any account; NOT_FOUND. */
-enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner) IW_MUST_USE;
+/* The copy of a number, of any account. */
+enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owner *owner,
+                          bool *is_found) IW_MUST_USE;
 
 /* The number in a copy of a file; NOT_FOUND. */
 enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_position, int64_t copy,

@@ -20,11 +20,10 @@ enum iw_error tokens_find(const struct db *db, enum token_purpose purpose, const
     const struct db_value values[] = {db_bytes(digest, 32), db_text(token_purpose_name(purpose)),
                                       db_time(now_ms)};
     *user_id = 0;
-    enum iw_error error = query_number(db,
-                                       "SELECT user_id FROM user_tokens WHERE digest = ? AND purpose = ? AND "
-                                       "uses_left > 0 AND expires_at > ?",
-                                       values, 3, user_id);
-    return error == IW_OK && *user_id == 0 ? IW_NOT_FOUND : error;
+    return query_number(db,
+                        "SELECT user_id FROM user_tokens WHERE digest = ? AND purpose = ? AND "
+                        "uses_left > 0 AND expires_at > ?",
+                        values, 3, user_id);
 }
 
 enum iw_error tokens_take(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
@@ -37,9 +36,8 @@ enum iw_error tokens_take(const struct db *db, enum token_purpose purpose, const
                                        "UPDATE user_tokens SET uses_left = uses_left - 1 WHERE digest = ? "
                                        "AND purpose = ? AND uses_left > 0 AND expires_at > ?",
                                        values, 3, &affected);
-    if (error == IW_OK && affected == 0)
-        return IW_NOT_FOUND;
-    return error == IW_OK
+    *user_id = 0;
+    return error == IW_OK && affected > 0
                ? query_number(db, "SELECT user_id FROM user_tokens WHERE digest = ?", values, 1, user_id)
                : error;
 }
@@ -68,11 +66,12 @@ enum iw_error tokens_codes_set(const struct db *db, int64_t user_id, const uint8
     return error;
 }
 
-enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32])
+enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32], bool *is_taken)
 {
     int64_t affected = 0;
     const struct db_value values[] = {db_integer(user_id), db_bytes(digest, 32)};
     enum iw_error error =
         query_change(db, "DELETE FROM recovery_codes WHERE user_id = ? AND digest = ?", values, 2, &affected);
-    return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
+    *is_taken = affected > 0;
+    return error;
 }

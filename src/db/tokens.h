@@ -21,12 +21,11 @@ struct tokens_row {
 /* Replaces the user's tokens of this purpose. */
 enum iw_error tokens_insert(const struct db *db, const struct tokens_row *row) IW_MUST_USE;
 
-/* The user of a token that has a use left.  NOT_FOUND. */
+/* The user of a token that has a use left; 0 if there is none. */
 enum iw_error tokens_find(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
-/* Takes one use of a token and finds its user.  NOT_FOUND, without an error in the context: it has none left.
- */
+/* Takes one use of a token and finds the user; 0 if the token has no use left. */
 enum iw_error tokens_take(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
@@ -39,7 +38,8 @@ enum iw_error tokens_forget(const struct db *db, int64_t now_ms, int64_t *count)
 enum iw_error tokens_codes_set(const struct db *db, int64_t user_id, const uint8_t (*digests)[32],
                                unsigned count) IW_MUST_USE;
 
-/* Takes a recovery code.  NOT_FOUND, without an error in the context. */
-enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32]) IW_MUST_USE;
+/* Takes a recovery code.  *is_taken is false if the user does not have this code. */
+enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32],
+                               bool *is_taken) IW_MUST_USE;
 
 #endif

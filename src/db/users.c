@@ -41,33 +41,33 @@ static void user_read(const struct db_rows *rows, size_t row, struct user *user)
     user_language_read(db_text_of(db_at(rows, row, 4)), &user->language);
 }
 
-static enum iw_error one(const struct db *db, const char *sql, struct db_value value, struct user *user)
+static enum iw_error one(const struct db *db, const char *sql, struct db_value value, struct user *user,
+                         bool *is_found)
 {
     struct db_rows rows;
     enum iw_error error = db_run(db, sql, &value, 1, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no such user.");
     user_read(&rows, 0, user);
     return IW_OK;
 }
 
-enum iw_error users_find(const struct db *db, int64_t id, struct user *user)
+enum iw_error users_find(const struct db *db, int64_t id, struct user *user, bool *is_found)
 {
-    return one(db, USER_COLUMNS "WHERE s.id = ?", db_integer(id), user);
+    return one(db, USER_COLUMNS "WHERE s.id = ?", db_integer(id), user, is_found);
 }
 
-enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user)
+enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user, bool *is_found)
 {
-    return one(db, USER_COLUMNS "WHERE s.email = CONVERT(? USING ascii)", db_text(email), user);
+    return one(db, USER_COLUMNS "WHERE s.email = CONVERT(? USING ascii)", db_text(email), user, is_found);
 }
 
-enum iw_error users_lock(const struct db *db, int64_t id, struct user *user)
+enum iw_error users_lock(const struct db *db, int64_t id, struct user *user, bool *is_found)
 {
     struct db_value value = db_integer(id);
     enum iw_error error = db_run(db, "SELECT id FROM users WHERE id = ? FOR UPDATE", &value, 1, NULL);
-    return error == IW_OK ? users_find(db, id, user) : error;
+    return error == IW_OK ? users_find(db, id, user, is_found) : error;
 }
 
 enum iw_error users_insert(const struct db *db, const struct user *user, int64_t now_ms, int64_t *id)
@@ -199,7 +199,8 @@ enum iw_error users_password_set(const struct db *db, int64_t id, const char *ha
     return db_run(db, "UPDATE users SET password_hash = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before, const char *hash)
+enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before, const char *hash,
+                                   bool *is_renewed)
 {
     int64_t affected = 0;
     const struct db_value values[] = {db_text(hash), db_integer(id), db_text(before)};
@@ -208,7 +209,8 @@ enum iw_error users_password_renew(const struct db *db, int64_t id, const char *
                      "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = CONVERT(? USING "
                      "ascii) COLLATE ascii_bin",
                      values, 3, &affected);
-    return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
+    *is_renewed = affected > 0;
+    return error;
 }
 
 enum iw_error users_email_verified(const struct db *db, int64_t id, int64_t now_ms)
@@ -237,13 +239,14 @@ enum iw_error users_totp_enable(const struct db *db, int64_t id, int64_t now_ms)
     return db_run(db, "UPDATE users SET totp_enabled_at = ? WHERE id = ?", values, 2, NULL);
 }
 
-enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step)
+enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step, bool *is_taken)
 {
     int64_t affected = 0;
     const struct db_value values[] = {db_integer(step), db_integer(id), db_integer(step)};
     enum iw_error error = query_change(db, "UPDATE users SET totp_step = ? WHERE id = ? AND totp_step < ?",
                                        values, 3, &affected);
-    return error == IW_OK && affected == 0 ? IW_NOT_FOUND : error;
+    *is_taken = affected > 0;
+    return error;
 }
 
 enum iw_error users_delete(const struct db *db, int64_t id)

@@ -8,12 +8,13 @@
 #include "db/query.h"
 #include "model/user.h"
 
-/* A user with its account.  NOT_FOUND. */
-enum iw_error users_find(const struct db *db, int64_t id, struct user *user) IW_MUST_USE;
-enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user) IW_MUST_USE;
+/* A user with its account. */
+enum iw_error users_find(const struct db *db, int64_t id, struct user *user, bool *is_found) IW_MUST_USE;
+enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user,
+                                  bool *is_found) IW_MUST_USE;
 
 /* The same as users_find; locks the row until the transaction ends. */
-enum iw_error users_lock(const struct db *db, int64_t id, struct user *user) IW_MUST_USE;
+enum iw_error users_lock(const struct db *db, int64_t id, struct user *user, bool *is_found) IW_MUST_USE;
 
 /* Inserts account.id, role, email, name, language, password_hash, email_verified_ms; TWIN_EXISTS: the address
  * has a user. */
@@ -49,9 +50,10 @@ enum iw_error users_role_set(const struct db *db, int64_t id, enum user_role rol
 enum iw_error users_flags_set(const struct db *db, int64_t id, bool is_admin, bool is_disabled) IW_MUST_USE;
 enum iw_error users_password_set(const struct db *db, int64_t id, const char *hash) IW_MUST_USE;
 
-/* Replaces a hash by another one of the same password; NOT_FOUND when the user has another hash by now. */
-enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before,
-                                   const char *hash) IW_MUST_USE;
+/* Replaces a hash by another one of the same password.  *is_renewed is false if the user has another hash by
+ * now. */
+enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before, const char *hash,
+                                   bool *is_renewed) IW_MUST_USE;
 enum iw_error users_email_verified(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 enum iw_error users_signed_in(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
@@ -59,8 +61,8 @@ enum iw_error users_signed_in(const struct db *db, int64_t id, int64_t now_ms) I
 enum iw_error users_totp_set(const struct db *db, int64_t id, const uint8_t *sealed, size_t size) IW_MUST_USE;
 enum iw_error users_totp_enable(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
-/* Accepts the code of a step, once.  NOT_FOUND: a code of this step or a later one was accepted. */
-enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step) IW_MUST_USE;
+/* Takes the code of a step.  *is_taken is false if a code of this step or a later step was taken before. */
+enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step, bool *is_taken) IW_MUST_USE;
 
 enum iw_error users_delete(const struct db *db, int64_t id) IW_MUST_USE;
 

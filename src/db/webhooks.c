@@ -55,27 +55,28 @@ static void webhook_read(const struct db_rows *rows, size_t row, struct webhook 
 }
 
 static enum iw_error webhook_find_by(const struct db *db, const char *sql, int64_t account_id, int64_t id,
-                                     struct webhook *webhook)
+                                     struct webhook *webhook, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(account_id), db_integer(id)};
     enum iw_error error = db_run(db, sql, values, 2, &rows);
-    if (error != IW_OK)
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
         return error;
-    if (rows.count == 0)
-        return IW_NOT_FOUND;
     webhook_read(&rows, 0, webhook);
     return IW_OK;
 }
 
-enum iw_error webhooks_find(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook)
+enum iw_error webhooks_find(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook,
+                            bool *is_found)
 {
-    return webhook_find_by(db, WEBHOOK_COLUMNS "AND id = ?", account_id, id, webhook);
+    return webhook_find_by(db, WEBHOOK_COLUMNS "AND id = ?", account_id, id, webhook, is_found);
 }
 
-enum iw_error webhooks_lock(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook)
+enum iw_error webhooks_lock(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook,
+                            bool *is_found)
 {
-    return webhook_find_by(db, WEBHOOK_COLUMNS "AND id = ? FOR UPDATE", account_id, id, webhook);
+    return webhook_find_by(db, WEBHOOK_COLUMNS "AND id = ? FOR UPDATE", account_id, id, webhook, is_found);
 }
 
 /* The keyword as an id; 0, which no row has, for any other text. */

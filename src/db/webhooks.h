@@ -1,7 +1,8 @@
 /*
  * The tables webhooks and webhook_secrets.
  *
- * A client's functions take the account: another account's webhook is NOT_FOUND, and so is a deleted one.
+ * A client's functions take the account: another account's webhook is not found, and neither is a deleted
+ * one.
  */
 #ifndef DB_WEBHOOKS_H
 #define DB_WEBHOOKS_H
@@ -17,12 +18,12 @@
 enum iw_error webhooks_insert(const struct db *db, int64_t account_id, const char *name, const char *url,
                               int64_t now_ms, int64_t *id) IW_MUST_USE;
 
-enum iw_error webhooks_find(const struct db *db, int64_t account_id, int64_t id,
-                            struct webhook *webhook) IW_MUST_USE;
+enum iw_error webhooks_find(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook,
+                            bool *is_found) IW_MUST_USE;
 
 /* The same; locks the row until the transaction ends. */
-enum iw_error webhooks_lock(const struct db *db, int64_t account_id, int64_t id,
-                            struct webhook *webhook) IW_MUST_USE;
+enum iw_error webhooks_lock(const struct db *db, int64_t account_id, int64_t id, struct webhook *webhook,
+                            bool *is_found) IW_MUST_USE;
 
 /* keyword is a part of name or URL, or the whole id; NULL: all.  The array is the arena's, newest first. */
 enum iw_error webhooks_list(const struct db *db, int64_t account_id, const char *keyword,

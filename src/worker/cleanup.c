@@ -54,8 +54,7 @@ static void inputs_delete(struct cleanup *cleanup)
         cleanup->batch[cleanup->deleted_count++] = order_id;
         return;
     }
-    const char *reason = shared->domain.context->reason;
-    if (reason == NULL || strcmp(reason, "store_failed") != 0)
+    if (db_has_failed(shared->domain.db.connection))
         cleanup->next = cleanup->batch_count;
     cleanup_fail(cleanup);
 }

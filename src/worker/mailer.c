@@ -70,14 +70,15 @@ static _Noreturn void mailer_child_run(const struct mailer *mailer, pid_t superv
                             .secret_box = mailer->secret_box};
     enum iw_error error = IW_OK;
     int64_t last_ms = clock_monotonic_ms() + child_takes_ms;
-    for (int i = 0; i < mails_max && error == IW_OK && clock_monotonic_ms() < last_ms; i++) {
-        error = mail_next(&domain, &lease);
-        if (error == IW_OK)
+    bool is_found = true;
+    for (int i = 0; i < mails_max && error == IW_OK && is_found && clock_monotonic_ms() < last_ms; i++) {
+        error = mail_next(&domain, &lease, &is_found);
+        if (error == IW_OK && is_found)
             error = mail_send(&domain, shared->owner, &lease);
     }
-    if (error != IW_OK && error != IW_NOT_FOUND)
+    if (error != IW_OK)
         log_failure(&context, "mails_not_sent");
-    _exit(error == IW_OK || error == IW_NOT_FOUND ? EXIT_SUCCESS : EXIT_FAILURE);
+    _exit(error == IW_OK ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 /* Blocks signals while forking, so that the child takes none with the worker's handlers. */

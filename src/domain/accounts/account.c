@@ -11,17 +11,13 @@
 #include "domain/people/token.h"
 #include "domain/people/user.h"
 
-static enum iw_error missing(struct context *context, enum iw_error error, const char *what)
-{
-    if (error != IW_NOT_FOUND)
-        return error;
-    context_clear(context);
-    return context_fail(context, IW_RESOURCE_NOT_FOUND, "There is no %s with this id.", what);
-}
-
 enum iw_error account_find(struct domain *domain, int64_t id, struct account_row *account)
 {
-    return missing(domain->context, accounts_get(&domain->db, id, account), "account");
+    bool is_found = false;
+    enum iw_error error = accounts_get(&domain->db, id, account, &is_found);
+    return error == IW_OK && !is_found
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no account with this id.")
+               : error;
 }
 
 struct account account_of_row(const struct account_row *row)
@@ -54,7 +50,7 @@ enum iw_error account_create(struct domain *domain, const char *name, const char
         struct audit_actor of_account = *actor;
         error = accounts_create(&domain->db, name, plan, clock_now_ms(), &of_account.account_id);
         if (error == IW_OK)
-            error = accounts_get(&domain->db, of_account.account_id, account);
+            error = account_find(domain, of_account.account_id, account);
         if (error == IW_OK)
             error = audit_add(domain, &of_account, "accountCreated", "name", name, "plan", plan, NULL);
         else
@@ -133,7 +129,7 @@ static enum iw_error change_write(struct domain *domain, int64_t id, const struc
         error = status_change(domain, change);
     if (error == IW_OK)
         error = quotas_change(domain, change);
-    return error == IW_OK ? accounts_get(&domain->db, id, account) : error;
+    return error == IW_OK ? account_find(domain, id, account) : error;
 }
 
 enum iw_error account_change(struct domain *domain, int64_t id, const struct account_change *wanted,
@@ -157,11 +153,6 @@ enum iw_error account_audit(struct domain *domain, const struct audit_page *page
 enum iw_error account_users(struct domain *domain, const struct users_page *page, struct account_users *users)
 {
     return users_page(&domain->db, page, &users->items, &users->count, &users->total);
-}
-
-enum iw_error account_user(struct domain *domain, int64_t id, struct user *user)
-{
-    return missing(domain->context, users_find(&domain->db, id, user), "user");
 }
 
 enum iw_error account_reset(struct domain *domain, const struct user *user, const struct audit_actor *actor,
@@ -197,6 +188,15 @@ enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_
     const struct keys_page page = {limit, offset};
     enum iw_error error = keys_count(&domain->db, account_id, clock_now_ms(), &rows->total, &valid);
     return error == IW_OK ? keys_page(&domain->db, account_id, &page, &rows->items, &rows->count) : error;
+}
+
+static enum iw_error key_find(struct domain *domain, int64_t account_id, int64_t id, struct account_key *key)
+{
+    bool is_found = false;
+    enum iw_error error = keys_get(&domain->db, account_id, id, key, &is_found);
+    return error == IW_OK && !is_found
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "Your account has no key with this id.")
+               : error;
 }
 
 /* Revoked keys stay in the table: so also the keys of a day are limited.  The count's row is locked. */
@@ -246,7 +246,7 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
         if (error == IW_OK)
             error = keys_insert(&domain->db, &row, &id);
         if (error == IW_OK)
-            error = keys_get(&domain->db, row.account_id, id, key);
+            error = key_find(domain, row.account_id, id, key);
         if (error == IW_OK)
             error = audit_add(domain, &actor, "keyCreated", "name", row.name, "prefix", prefix, NULL);
     }
@@ -259,16 +259,12 @@ static enum iw_error revoke_write(struct domain *domain, const struct session *s
 {
     int64_t account_id = session->account.id;
     const struct audit_actor actor = audit_actor_of(&session->user, place);
-    enum iw_error error = keys_get(&domain->db, account_id, id, key);
-    if (error == IW_NOT_FOUND) {
-        context_clear(domain->context);
-        return context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "Your account has no key with this id.");
-    }
+    enum iw_error error = key_find(domain, account_id, id, key);
     if (error != IW_OK || key->revoked_at_ms != 0)
         return error;
     error = keys_revoke(&domain->db, id, clock_now_ms());
     if (error == IW_OK)
-        error = keys_get(&domain->db, account_id, id, key);
+        error = key_find(domain, account_id, id, key);
     return error == IW_OK
                ? audit_add(domain, &actor, "keyRevoked", "name", key->name, "prefix", key->prefix, NULL)
                : error;

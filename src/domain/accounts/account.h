@@ -58,7 +58,6 @@ struct account_users {
 };
 enum iw_error account_users(struct domain *domain, const struct users_page *page,
                             struct account_users *users) IW_MUST_USE;
-enum iw_error account_user(struct domain *domain, int64_t id, struct user *user) IW_MUST_USE;
 
 /* Makes the link that sets a user's password, and mails it.  *link is NULL when the mail has it. */
 enum iw_error account_reset(struct domain *domain, const struct user *user, const struct audit_actor *actor,

@@ -108,14 +108,11 @@ enum iw_error key_refused(struct context *context, int64_t revoked_ms)
 
 enum iw_error key_authenticate(struct domain *domain, const uint8_t digest[32], struct account *account)
 {
+    bool is_found = false;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = keys_find(&domain->db, digest, account);
-    if (error == IW_NOT_FOUND) {
-        context_clear(domain->context);
-        return key_refused(domain->context, 0);
-    }
-    if (error == IW_OK && account->key_revoked_ms != 0)
-        return key_refused(domain->context, account->key_revoked_ms);
+    enum iw_error error = keys_find(&domain->db, digest, account, &is_found);
+    if (error == IW_OK && (!is_found || account->key_revoked_ms != 0))
+        return key_refused(domain->context, is_found ? account->key_revoked_ms : 0);
     if (error != IW_OK || now_ms - account->key_last_used_ms < touch_every_ms)
         return error;
     return keys_touch(&domain->db, account->key_id, now_ms);

@@ -111,17 +111,18 @@ static enum iw_error row_read(const struct domain *domain, int64_t account_id, s
     const struct quota_amounts none = {0};
     *used = (struct quota_numbers){{0}};
     clock_day(clock_now_ms(), day);
-    enum iw_error error = quotas_used(&domain->db, account_id, day, used);
-    if (error == IW_NOT_FOUND) {
+    bool is_found = false;
+    enum iw_error error = quotas_used(&domain->db, account_id, day, used, &is_found);
+    if (error == IW_OK && !is_found) {
         error = quotas_open(&domain->db, account_id);
         if (error == IW_OK)
             error = quotas_reconcile(&domain->db, account_id, &none);
+        /* If the row is still missing, the account was deleted meanwhile and uses nothing. */
         if (error == IW_OK)
-            error = quotas_used(&domain->db, account_id, day, used);
+            error = quotas_used(&domain->db, account_id, day, used, &is_found);
     }
     used->of[QUOTA_PROMISED_BYTES] *= domain->config->store_upload_max_bytes;
-    /* The account was deleted meanwhile. */
-    return error == IW_NOT_FOUND ? IW_OK : error;
+    return error;
 }
 
 enum iw_error quota_used(const struct domain *domain, int64_t account_id, struct quota_numbers *used)
@@ -213,13 +214,14 @@ enum iw_error quota_webhook_claim(struct domain *domain, const struct account *a
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
     /* Lock before open: an insert that finds the row would share its lock, and two of them deadlock. */
-    enum iw_error error = quotas_lock(&domain->db, account->id);
-    if (error == IW_NOT_FOUND) {
+    bool is_found = false;
+    enum iw_error error = quotas_lock(&domain->db, account->id, &is_found);
+    if (error == IW_OK && !is_found) {
         error = quotas_open(&domain->db, account->id);
         if (error == IW_OK)
-            error = quotas_lock(&domain->db, account->id);
+            error = quotas_lock(&domain->db, account->id, &is_found);
     }
-    if (error == IW_OK || error == IW_NOT_FOUND)
+    if (error == IW_OK)
         error = row_read(domain, account->id, &used);
     if (error != IW_OK || !quota_exceeds(limit, used.of[QUOTA_WEBHOOKS], 1))
         return error;
@@ -294,10 +296,11 @@ enum iw_error quota_reconcile(const struct domain *domain, bool *is_done)
 {
     struct quota_due due;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = quotas_due(&domain->db, now_ms - reconcile_every_ms, now_ms, &due);
-    *is_done = error == IW_OK;
-    if (error == IW_NOT_FOUND)
-        return IW_OK;
+    bool is_due = false;
+    enum iw_error error = quotas_due(&domain->db, now_ms - reconcile_every_ms, now_ms, &due, &is_due);
+    *is_done = error == IW_OK && is_due;
+    if (!*is_done)
+        return error;
     if (error == IW_OK)
         error = reserved_reconcile(domain, due.account_id, now_ms);
     return error == IW_OK ? high_warn(domain, &due) : error;

@@ -15,21 +15,23 @@ static enum iw_error not_found(struct context *context, const char *reason)
     return error;
 }
 
-static enum iw_error row_find(struct domain *domain, const struct filekey *key, struct download_row *row)
+static enum iw_error row_find(struct domain *domain, const struct filekey *key, struct download_row *row,
+                              bool *is_found)
 {
+    *is_found = false;
     switch (key->kind) {
     case FILEKEY_RESULT:
-        return results_find(&domain->db, key->order_id, key->number, row);
+        return results_find(&domain->db, key->order_id, key->number, row, is_found);
     case FILEKEY_ZIP:
-        return results_find_archive(&domain->db, key->order_id, row);
+        return results_find_archive(&domain->db, key->order_id, row, is_found);
     case FILEKEY_THUMBNAIL:
-        return results_find_thumbnail(&domain->db, key->order_id, row);
+        return results_find_thumbnail(&domain->db, key->order_id, row, is_found);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
     case FILEKEY_KIND_COUNT:
         break;
     }
-    return IW_NOT_FOUND;
+    return IW_OK;
 }
 
 /* The reason why a row has no file, or NULL.  An order past its expiry counts before retention deletes it. */
@@ -48,12 +50,13 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     struct download_row row;
     struct storage_facts facts;
     struct context *context = domain->context;
+    bool is_found = false;
     context->order_id = key->order_id;
-    enum iw_error error = row_find(domain, key, &row);
-    if (error == IW_NOT_FOUND)
-        return not_found(context, "no_row");
+    enum iw_error error = row_find(domain, key, &row, &is_found);
     if (error != IW_OK)
         return error;
+    if (!is_found)
+        return not_found(context, "no_row");
     context->account_id = row.account_id;
     if (row.is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);

@@ -24,15 +24,13 @@ void retention_batch_begin(struct retention_batch *batch, const struct domain *c
 
 enum iw_error retention_batch_next(struct retention_batch *batch, enum iw_error error, int64_t order_id)
 {
-    const char *reason = batch->context.reason;
     struct context *caller = batch->caller->context;
     if (error == IW_OK)
         return IW_OK;
     batch->context.order_id = order_id;
     if (caller->error == IW_OK)
         *caller = batch->context;
-    bool is_of_store =
-        error == IW_SERVICE_UNAVAILABLE && reason != NULL && strcmp(reason, "store_failed") == 0;
+    bool is_of_store = error == IW_SERVICE_UNAVAILABLE && !db_has_failed(batch->domain.db.connection);
     context_init(&batch->context, caller->arena, caller->request_id);
     batch->stuck += is_of_store;
     return is_of_store ? IW_OK : error;

@@ -21,12 +21,12 @@ static enum iw_error place_find(struct domain *domain, const struct filekey *key
                                 struct upload_place *place)
 {
     struct context *context = domain->context;
-    enum iw_error error = files_upload_find(&domain->db, key->order_id, key->number,
-                                            key->kind == FILEKEY_ORIGINAL, for_change, place);
-    if (error == IW_NOT_FOUND)
-        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
+    bool is_found = false;
+    enum iw_error error = files_upload_find(&domain->db, key, for_change, place, &is_found);
     if (error != IW_OK)
         return error;
+    if (!is_found)
+        return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     context->account_id = place->account_id;
     if (place->is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
@@ -154,7 +154,7 @@ static enum iw_error complete_order_start(struct domain *domain, const struct up
     enum order_status status;
     if (place->order_type == ORDER_ANTI_AI)
         return IW_OK;
-    enum iw_error error = orders_find(&domain->db, place->account_id, order_id, &view.order, &view.files);
+    enum iw_error error = order_find(domain, place->account_id, order_id, &view);
     if (error != IW_OK)
         return error;
     for (unsigned i = 0; i < view.order.file_rows; i++)
@@ -185,13 +185,13 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct file
     struct context quiet;
     struct upload_place place;
     enum iw_error found;
+    bool is_found = false;
     context_init(&quiet, domain->context->arena, domain->context->request_id);
     const struct db db = {&quiet, domain->db.connection};
     for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &found);) {
-        found = files_upload_find(&db, filekey->order_id, filekey->number, filekey->kind == FILEKEY_ORIGINAL,
-                                  true, &place);
+        found = files_upload_find(&db, filekey, true, &place, &is_found);
     }
-    if (found != IW_OK)
+    if (found != IW_OK || !is_found)
         return error;
     if (place.store_key == NULL || strcmp(place.store_key, storage_key_text(quiet.arena, key)) != 0) {
         bytes_delete(domain, key);

@@ -70,12 +70,13 @@ static enum iw_error confirm_write(struct domain *domain, int64_t account_id, in
                                    const struct intake *intake, enum order_status *status, bool *is_started)
 {
     struct order_view view;
+    bool is_found = false;
     *is_started = false;
-    enum iw_error error = orders_lock(&domain->db, account_id, id, &view.order, &view.files);
-    if (error == IW_NOT_FOUND)
-        return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
+    enum iw_error error = orders_lock(&domain->db, account_id, id, &view.order, &view.files, &is_found);
     if (error != IW_OK)
         return error;
+    if (!is_found)
+        return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
     *status = view.order.status;
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
         return not_pending(domain->context, view.order.status);
@@ -193,19 +194,17 @@ static enum iw_error order_look(struct domain *domain, const struct check *check
     return error;
 }
 
-/* A failure of the object store is logged and delays the order; one of the database ends the run. */
+/* A failure of the database ends the run. Any other failure is logged and delays the order. */
 static enum iw_error check_run(struct domain *domain, const struct check *check)
 {
     bool is_over = false;
     int64_t now_ms = clock_now_ms(), pause_ms = (now_ms - order_id_time_ms(check->order_id)) / age_parts;
-    const char *reason;
     enum iw_error error = order_look(domain, check, &is_over);
     pause_ms = pause_ms < pause_least_ms  ? pause_least_ms
                : pause_ms > pause_most_ms ? pause_most_ms
                                           : pause_ms;
     domain->context->order_id = check->order_id;
-    reason = domain->context->reason;
-    if (error != IW_OK && reason != NULL && strncmp(reason, "store_", 6) == 0) {
+    if (error != IW_OK && !db_has_failed(domain->db.connection)) {
         log_failure(domain->context, "upload_check_failed");
         context_clear(domain->context);
         error = IW_OK;

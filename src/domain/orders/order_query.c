@@ -8,8 +8,9 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
 {
     *view = (struct order_view){.is_replay = false};
     domain->context->order_id = id;
-    enum iw_error error = orders_find(&domain->db, account_id, id, &view->order, &view->files);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL) : error;
+    bool is_found = false;
+    enum iw_error error = orders_find(&domain->db, account_id, id, &view->order, &view->files, &is_found);
+    return error == IW_OK && !is_found ? context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,

@@ -279,21 +279,21 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
 
 /* ---- building the index ---- */
 
-/* Locks the newest segment if it is open, else begins one.  NOT_FOUND: there are too few new orders. */
+/* Locks the newest segment if it is open, or begins a segment.  *has_new is false if there are too few new
+ * orders. */
 static enum iw_error segment_grown(const struct db *db, int64_t account_id, int64_t horizon_id,
-                                   struct segment *segment)
+                                   struct segment *segment, bool *has_new)
 {
-    bool has_new = false;
+    bool is_found = false;
     int64_t least = grown_min;
-    enum iw_error error = segments_lock(db, account_id, INT64_MAX, segment);
-    if (error != IW_OK && error != IW_NOT_FOUND)
+    enum iw_error error = segments_lock(db, account_id, INT64_MAX, segment, &is_found);
+    if (error != IW_OK)
         return error;
     if (!segment->is_open)
-        segment->first_id = error == IW_OK ? segment->last_id + 1 : 0;
+        segment->first_id = is_found ? segment->last_id + 1 : 0;
     else if (segment->order_count > least)
         least = segment->order_count < grown_max ? segment->order_count : grown_max;
-    error = segments_has_new(db, account_id, segment->last_id, horizon_id, least, &has_new);
-    return error == IW_OK && !has_new ? IW_NOT_FOUND : error;
+    return segments_has_new(db, account_id, segment->last_id, horizon_id, least, has_new);
 }
 
 /* Builds the segment that begins at first_id and is due, or with first_id -1 the newest of the account. */
@@ -306,20 +306,22 @@ static enum iw_error segment_build(struct domain *domain, int64_t account_id, in
     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct segment segment = {.first_id = 0};
         struct search_build build = {.arena = arena_new(arena_max)};
-        error = is_due ? segments_lock(db, account_id, first_id, &segment)
-                       : segment_grown(db, account_id, horizon_id, &segment);
-        if (error == IW_OK && is_due && segment.first_id != first_id)
-            error = IW_NOT_FOUND;
-        if (error == IW_OK)
-            error = segments_gather(db, account_id, &segment, is_due ? segment.last_id : horizon_id, &build);
-        if (error == IW_OK)
+        bool goes_on = false, is_whole = false;
+        error = is_due ? segments_lock(db, account_id, first_id, &segment, &goes_on)
+                       : segment_grown(db, account_id, horizon_id, &segment, &goes_on);
+        if (is_due)
+            goes_on = goes_on && segment.first_id == first_id;
+        if (error == IW_OK && goes_on)
+            error = segments_gather(db, account_id, &segment, is_due ? segment.last_id : horizon_id, &build,
+                                    &is_whole);
+        if (error == IW_OK && is_whole)
             error = segments_write(db, account_id, &segment, &build, is_due ? renewed_s : again_s);
+        *is_changed = error == IW_OK && is_whole;
         arena_free(build.arena);
     }
-    *is_changed = error == IW_OK;
-    /* An order is locked, another worker was faster, or there are too few new orders. */
-    if (error != IW_TWIN_EXISTS && error != IW_NOT_FOUND)
+    if (error != IW_TWIN_EXISTS)
         return error;
+    /* Another worker was faster. */
     context_clear(domain->context);
     return IW_OK;
 }
@@ -328,11 +330,12 @@ enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool 
 {
     struct query_ids grown = {.count = 0};
     int64_t account_id, first_id, horizon_id = order_id_make(clock_now_ms() - commit_ms, 0);
+    bool is_due = false;
     *is_changed = false;
-    enum iw_error error = segments_due(&domain->db, &account_id, &first_id);
-    if (error == IW_OK)
+    enum iw_error error = segments_due(&domain->db, &account_id, &first_id, &is_due);
+    if (error == IW_OK && is_due)
         error = segment_build(domain, account_id, first_id, horizon_id, is_changed);
-    if ((error == IW_OK && !*is_changed) || error == IW_NOT_FOUND)
+    if (error == IW_OK && !*is_changed)
         error = segments_grown(&domain->db, horizon_id, grown_min, after_id, &grown);
     for (unsigned i = 0; error == IW_OK && !*is_changed && i < grown.count; i++) {
         error = segment_build(domain, grown.items[i], -1, horizon_id, is_changed);

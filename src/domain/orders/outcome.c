@@ -150,8 +150,8 @@ static enum iw_error finding_add(const struct db *db, const struct outcome_write
     uint64_t number = record->outcome->watermark_numbers[index];
     int64_t certainty = record->outcome->watermark_certainties[index];
     enum iw_error error = texts_find(db, record->order.account_id, number, &text, &length);
-    if (error != IW_OK)
-        return error == IW_NOT_FOUND ? IW_OK : error;
+    if (error != IW_OK || text == NULL)
+        return error;
     if (findings->texts.length > 0)
         text_add_string(&findings->texts, "\n");
     text_add(&findings->texts, text, length);

@@ -156,14 +156,14 @@ enum iw_error mail_is_due(const struct domain *domain, bool *is_due)
 }
 
 /* Leases again after a seal that does not open: that mail is deleted. */
-enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease)
+enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease, bool *is_found)
 {
     struct mails_row row;
     struct arena *arena = domain->context->arena;
     for (;;) {
         int64_t now_ms = clock_now_ms();
-        enum iw_error error = mails_lease(&domain->db, now_ms, now_ms + lease_ms, &row);
-        if (error != IW_OK)
+        enum iw_error error = mails_lease(&domain->db, now_ms, now_ms + lease_ms, &row, is_found);
+        if (error != IW_OK || !*is_found)
             return error;
         *lease = (struct mail_lease){.id = row.id, .attempt = row.attempt, .recipient = row.recipient};
         size_t size = row.sealed_size > crypto_seal_bytes ? row.sealed_size - crypto_seal_bytes : 0;

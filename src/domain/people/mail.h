@@ -55,8 +55,8 @@ struct mail_lease {
 /* True when a mail is due. */
 enum iw_error mail_is_due(const struct domain *domain, bool *is_due) IW_MUST_USE;
 
-/* Leases the next mail that is due; NOT_FOUND, without an error in the context: none is. */
-enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease) IW_MUST_USE;
+/* Leases the next mail that is due. */
+enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease, bool *is_found) IW_MUST_USE;
 
 /* Deletes a mail that was sent, or that failed for good. */
 enum iw_error mail_done(const struct domain *domain, const struct mail_lease *lease) IW_MUST_USE;

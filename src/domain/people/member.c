@@ -98,14 +98,14 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     struct user known = {.id = 0};
     *id = 0;
     *link = NULL;
-    enum iw_error error = users_find_by_email(&domain->db, invitation->email, &known);
-    if (error == IW_OK && known.account.id == invitation->account_id) {
+    bool is_known = false;
+    enum iw_error error = users_find_by_email(&domain->db, invitation->email, &known, &is_known);
+    if (error != IW_OK)
+        return error;
+    if (is_known && known.account.id == invitation->account_id) {
         context_detail(domain->context, "email", "is a member of the account already");
         return context_validated(domain->context);
     }
-    if (error != IW_OK && error != IW_NOT_FOUND)
-        return error;
-    context_clear(domain->context);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = invite_write(domain, invitation, id, link);
     }
@@ -130,19 +130,18 @@ enum iw_error member_inspect(struct domain *domain, const char *token, struct in
 {
     uint8_t digest[32];
     token_digest(token, digest);
-    enum iw_error error = invitations_find(&domain->db, digest, clock_now_ms(), invitation);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_TOKEN_INVALID, NULL) : error;
+    bool is_found = false;
+    enum iw_error error = invitations_find(&domain->db, digest, clock_now_ms(), invitation, &is_found);
+    return error == IW_OK && !is_found ? context_fail(domain->context, IW_TOKEN_INVALID, NULL) : error;
 }
 
 /* A user of this address that was never verified: the owner of the address has the invitation. */
 static enum iw_error stranger_remove(struct domain *domain, const char *email)
 {
     struct user stranger;
-    enum iw_error error = users_find_by_email(&domain->db, email, &stranger);
-    if (error == IW_OK)
-        return user_unverified_remove(domain, stranger.id);
-    context_clear(domain->context);
-    return error == IW_NOT_FOUND ? IW_OK : error;
+    bool is_found = false;
+    enum iw_error error = users_find_by_email(&domain->db, email, &stranger, &is_found);
+    return error == IW_OK && is_found ? user_unverified_remove(domain, stranger.id) : error;
 }
 
 /* Uses up the invitation and writes the user, whose name and password are set; sets the rest. */
@@ -188,7 +187,7 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = accept_write(domain, token, place, user);
     }
-    return error == IW_OK ? users_find(&domain->db, user->id, user) : error;
+    return error == IW_OK ? user_find(domain, user->id, user) : error;
 }
 
 /* ---- members ---- */
@@ -201,12 +200,11 @@ static enum iw_error member_lock(struct domain *domain, int64_t account_id, int6
                                  struct user *user)
 {
     int64_t owners = 0;
-    enum iw_error error = users_lock(&domain->db, user_id, user);
-    if (error == IW_NOT_FOUND || (error == IW_OK && user->account.id != account_id)) {
-        context_clear(domain->context);
+    bool is_found = false;
+    enum iw_error error = users_lock(&domain->db, user_id, user, &is_found);
+    if (error == IW_OK && (!is_found || user->account.id != account_id))
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
                             "Your account has no member with this id.");
-    }
     if (error == IW_OK)
         error = users_owners_lock(&domain->db, account_id, &owners);
     bool is_owner = error == IW_OK && user->role == USER_OWNER && !user->is_disabled;
@@ -259,8 +257,11 @@ enum iw_error member_flags_set(struct domain *domain, const struct user *user,
     struct audit_actor of_account = *actor;
     of_account.account_id = user->account.id;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        struct user now;
-        error = users_lock(&domain->db, user->id, &now);
+        struct user now = *user;
+        bool is_found = false;
+        error = users_lock(&domain->db, user->id, &now, &is_found);
+        if (error == IW_OK && !is_found)
+            error = context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no user with this id.");
         bool is_admin = flags->is_admin >= 0 ? flags->is_admin != 0 : now.is_admin;
         bool is_disabled = flags->is_disabled >= 0 ? flags->is_disabled != 0 : now.is_disabled;
         if (error == IW_OK)

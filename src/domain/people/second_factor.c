@@ -145,11 +145,12 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
         return context_validated(domain->context);
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
+        bool is_taken; /* false if the code was used before */
         error = user_verified_lock(domain, user, "totp_enable");
-        /* The code of this step can no longer sign in. NOT_FOUND if it was used before. */
+        /* The code of this step can no longer sign in. */
         if (error == IW_OK)
-            error = users_totp_step(&domain->db, user->id, step);
-        if (error == IW_OK || error == IW_NOT_FOUND)
+            error = users_totp_step(&domain->db, user->id, step, &is_taken);
+        if (error == IW_OK)
             error = users_totp_enable(&domain->db, user->id, clock_now_ms());
         if (error == IW_OK)
             error = session_renew(domain, user, place, fresh);
@@ -191,16 +192,17 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
 }
 
 static enum iw_error recovery_take(const struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place)
+                                   const struct audit_place *place, bool *is_taken)
 {
     uint8_t digest[32];
     const struct audit_actor actor = audit_actor_of(user, place);
     const char *clean = code_clean(domain->context->arena, code);
+    *is_taken = false;
     if (clean == NULL)
-        return IW_NOT_FOUND;
+        return IW_OK;
     crypto_sha256(clean, code_letters, digest);
-    enum iw_error error = tokens_code_take(&domain->db, user->id, digest);
-    return error == IW_OK ? audit_add(domain, &actor, "recoveryCodeUsed", NULL) : error;
+    enum iw_error error = tokens_code_take(&domain->db, user->id, digest, is_taken);
+    return error == IW_OK && *is_taken ? audit_add(domain, &actor, "recoveryCodeUsed", NULL) : error;
 }
 
 enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
@@ -208,8 +210,9 @@ enum iw_error second_factor_take(const struct domain *domain, const struct user 
 {
     int64_t step = 0;
     /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
+    bool is_taken = false;
     enum iw_error error = code_is_shown(domain, user, code, &step)
-                              ? users_totp_step(&domain->db, user->id, step)
-                              : recovery_take(domain, user, code, place);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
+                              ? users_totp_step(&domain->db, user->id, step, &is_taken)
+                              : recovery_take(domain, user, code, place, &is_taken);
+    return error == IW_OK && !is_taken ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

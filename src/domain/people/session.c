@@ -101,15 +101,13 @@ enum iw_error session_find(struct domain *domain, const char *token, const struc
     if (token == NULL)
         return context_fail(domain->context, IW_SESSION_REQUIRED, NULL);
     token_digest(token, digest);
-    enum iw_error error = sessions_find(&domain->db, digest, &row);
-    if (error == IW_OK &&
-        (row.expires_ms <= now_ms || row.seen_ms + domain->config->console_session_idle_s * 1000 <= now_ms))
-        error = IW_NOT_FOUND;
-    if (error == IW_OK)
-        error = users_find(&domain->db, row.user_id, &session->user);
-    if (error == IW_NOT_FOUND)
-        context_clear(domain->context);
-    if (error == IW_NOT_FOUND || (error == IW_OK && session->user.is_disabled))
+    bool is_valid = false;
+    enum iw_error error = sessions_find(&domain->db, digest, &row, &is_valid);
+    is_valid = is_valid && row.expires_ms > now_ms &&
+               row.seen_ms + domain->config->console_session_idle_s * 1000 > now_ms;
+    if (error == IW_OK && is_valid)
+        error = users_find(&domain->db, row.user_id, &session->user, &is_valid);
+    if (error == IW_OK && (!is_valid || session->user.is_disabled))
         return context_fail(domain->context, IW_SESSION_REQUIRED, NULL);
     if (error == IW_OK && now_ms - row.seen_ms >= touch_every_ms)
         error = sessions_touch(&domain->db, row.id, place->address, now_ms);

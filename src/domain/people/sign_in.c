@@ -69,8 +69,10 @@ static enum iw_error refuse(struct domain *domain, const struct user *user, cons
     return error == IW_OK ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }
 
-/* After a change of the parameters of the hash.  NOT_FOUND: the user has another password by now. */
-static enum iw_error hash_renew(struct domain *domain, struct user *user, const char *password)
+/* After a change of the parameters of the hash.  *is_right is false if the user has another password by now.
+ */
+static enum iw_error hash_renew(struct domain *domain, struct user *user, const char *password,
+                                bool *is_right)
 {
     const char *hash;
     if (!password_is_outdated(domain->config, user->password_hash))
@@ -78,7 +80,7 @@ static enum iw_error hash_renew(struct domain *domain, struct user *user, const 
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     fault_point(FAULT_USER_VERIFIED, "hash_renew");
     if (error == IW_OK)
-        error = users_password_renew(&domain->db, user->id, user->password_hash, hash);
+        error = users_password_renew(&domain->db, user->id, user->password_hash, hash, is_right);
     user->password_hash = hash;
     return error;
 }
@@ -86,7 +88,7 @@ static enum iw_error hash_renew(struct domain *domain, struct user *user, const 
 /* True when password or code are no longer those of the user: they are wrong like any other. */
 static bool is_changed(struct domain *domain, enum iw_error error)
 {
-    bool is_wrong = error == IW_SESSION_REQUIRED || error == IW_NOT_FOUND || error == IW_SIGN_IN_FAILED;
+    bool is_wrong = error == IW_SESSION_REQUIRED || error == IW_SIGN_IN_FAILED;
     if (is_wrong)
         context_clear(domain->context);
     return is_wrong;
@@ -114,23 +116,22 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     struct user user = {.id = 0};
     sign_in->challenge = NULL;
     struct throttle_try attempt = {"", email, place->address, false};
-    enum iw_error error = users_find_by_email(&domain->db, email, &user);
-    if (error != IW_OK && error != IW_NOT_FOUND)
-        return error;
-    context_clear(domain->context);
-    error = audit_place_known(domain, user.id, place, &attempt.is_known);
+    bool is_found = false;
+    enum iw_error error = users_find_by_email(&domain->db, email, &user, &is_found);
+    if (error == IW_OK)
+        error = audit_place_known(domain, user.id, place, &attempt.is_known);
     if (error == IW_OK)
         error = throttle_enter(domain, &attempt);
     if (error != IW_OK)
         return error;
     bool is_right =
-        password_verify(domain->context, domain->config, user.id != 0 ? user.password_hash : NULL, password);
+        password_verify(domain->context, domain->config, is_found ? user.password_hash : NULL, password);
     if (!is_right || user.is_disabled)
         return refuse(domain, &user, email, place);
-    error = hash_renew(domain, &user, password);
-    if (error == IW_OK)
+    error = hash_renew(domain, &user, password, &is_right);
+    if (error == IW_OK && is_right)
         error = password_accept(domain, &user, place, sign_in);
-    if (is_changed(domain, error))
+    if (!is_right || is_changed(domain, error))
         return refuse(domain, &user, email, place);
     return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, &attempt) : error;
 }

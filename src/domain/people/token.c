@@ -44,17 +44,16 @@ enum iw_error token_make(const struct domain *domain, int64_t user_id, enum toke
     return tokens_insert(&domain->db, &row);
 }
 
-/* The user of a token that was found with this result. */
-static enum iw_error user_of(const struct domain *domain, enum iw_error error, int64_t user_id,
-                             struct user *user)
+/* The user of a valid token; user_id is 0 if the token is not valid. */
+static enum iw_error user_of(const struct domain *domain, int64_t user_id, struct user *user)
 {
-    if (error == IW_OK)
-        error = users_find(&domain->db, user_id, user);
-    if (error == IW_NOT_FOUND)
-        context_clear(domain->context);
-    if (error == IW_NOT_FOUND || (error == IW_OK && user->is_disabled))
-        return context_fail(domain->context, IW_TOKEN_INVALID, NULL);
-    return error;
+    bool is_found = false;
+    enum iw_error error = IW_OK;
+    if (user_id != 0)
+        error = users_find(&domain->db, user_id, user, &is_found);
+    return error == IW_OK && (!is_found || user->is_disabled)
+               ? context_fail(domain->context, IW_TOKEN_INVALID, NULL)
+               : error;
 }
 
 enum iw_error token_find(const struct domain *domain, enum token_purpose purpose, const char *token,
@@ -64,7 +63,7 @@ enum iw_error token_find(const struct domain *domain, enum token_purpose purpose
     int64_t user_id = 0;
     token_digest(token, digest);
     enum iw_error error = tokens_find(&domain->db, purpose, digest, clock_now_ms(), &user_id);
-    return user_of(domain, error, user_id, user);
+    return error == IW_OK ? user_of(domain, user_id, user) : error;
 }
 
 enum iw_error token_take(const struct domain *domain, enum token_purpose purpose, const char *token,
@@ -74,7 +73,7 @@ enum iw_error token_take(const struct domain *domain, enum token_purpose purpose
     int64_t user_id = 0;
     token_digest(token, digest);
     enum iw_error error = tokens_take(&domain->db, purpose, digest, clock_now_ms(), &user_id);
-    return user_of(domain, error, user_id, user);
+    return error == IW_OK ? user_of(domain, user_id, user) : error;
 }
 
 const char *token_link(struct arena *arena, const struct config *config, const char *page, const char *token)

@@ -25,6 +25,15 @@
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
+enum iw_error user_find(const struct domain *domain, int64_t id, struct user *user)
+{
+    bool is_found = false;
+    enum iw_error error = users_find(&domain->db, id, user, &is_found);
+    return error == IW_OK && !is_found
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no user with this id.")
+               : error;
+}
+
 /* True when the user has the password and the second factor that were verified, and may still sign in. */
 static bool is_as_verified(const struct user *now, const struct user *verified)
 {
@@ -43,13 +52,10 @@ enum iw_error user_verified_lock(const struct domain *domain, const struct user 
     struct user now;
     fault_point(FAULT_USER_VERIFIED, action);
     (void)action;
-    enum iw_error error = users_lock(&domain->db, user->id, &now);
-    if (error == IW_NOT_FOUND)
-        context_clear(domain->context);
-    else if (error != IW_OK)
+    bool is_found = false;
+    enum iw_error error = users_lock(&domain->db, user->id, &now, &is_found);
+    if (error != IW_OK || (is_found && is_as_verified(&now, user)))
         return error;
-    if (error == IW_OK && is_as_verified(&now, user))
-        return IW_OK;
     return context_fail(domain->context, IW_SESSION_REQUIRED,
                         "Your password or second factor was changed meanwhile; sign in again.");
 }
@@ -157,13 +163,12 @@ enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_i
     struct user user;
     bool is_used = true;
     const struct db *db = &domain->db;
-    enum iw_error error = users_lock(db, user_id, &user);
-    if (error == IW_OK)
+    bool is_found = false;
+    enum iw_error error = users_lock(db, user_id, &user, &is_found);
+    if (error == IW_OK && is_found)
         error = accounts_is_used(db, user.account.id, user_id, &is_used);
-    if (error == IW_NOT_FOUND)
-        context_clear(domain->context);
-    if (error != IW_OK || user.email_verified_ms != 0 || !mail_is_on(domain->config) || is_used)
-        return error == IW_NOT_FOUND ? IW_OK : error;
+    if (error != IW_OK || is_used || user.email_verified_ms != 0 || !mail_is_on(domain->config))
+        return error;
     error = users_delete(db, user_id);
     return error == IW_OK ? erasure_schedule(db, user.account.id, clock_now_ms()) : error;
 }
@@ -186,7 +191,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
                            const struct audit_place *place, bool *is_open, struct user *user)
 {
     struct user known;
-    bool is_taken = false;
+    bool is_taken = false, is_known = false;
     *user = (struct user){.role = USER_OWNER, .email = entry->email, .name = entry->name};
     *is_open = !mail_is_on(domain->config);
     if (strcmp(domain->config->console_sign_up, "open") != 0)
@@ -204,16 +209,15 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
         error = unverified_forget(domain);
     if (error != IW_OK)
         return error;
-    error = users_find_by_email(&domain->db, entry->email, &known);
-    if (error == IW_OK)
+    error = users_find_by_email(&domain->db, entry->email, &known, &is_known);
+    if (error == IW_OK && is_known)
         return address_known(domain, &known, "email");
-    if (error != IW_NOT_FOUND)
+    if (error != IW_OK)
         return error;
-    context_clear(domain->context);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = sign_up_write(domain, entry->account_name, place, user);
     }
-    return error == IW_OK ? users_find(&domain->db, user->id, user) : error;
+    return error == IW_OK ? user_find(domain, user->id, user) : error;
 }
 
 /* ---- verification ---- */
@@ -270,8 +274,8 @@ static enum iw_error reset_queue(struct domain *domain, const struct user *user,
 
 enum iw_error user_forgot(struct domain *domain, const char *email, const struct audit_place *place)
 {
-    struct user user = {.id = 0};
-    bool is_known = false;
+    struct user user = {.email = email};
+    bool is_known = false, is_found = false;
     if (!mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = request_count(domain, "forgot", email, place);
@@ -280,16 +284,12 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
         return IW_OK;
     }
     if (error == IW_OK)
-        error = users_find_by_email(&domain->db, email, &user);
-    if (error == IW_OK)
+        error = users_find_by_email(&domain->db, email, &user, &is_found);
+    if (error == IW_OK && is_found)
         error = audit_place_known(domain, user.id, place, &is_known);
-    if (error == IW_NOT_FOUND) {
-        context_clear(domain->context);
-        user = (struct user){.email = email};
-    } else if (error != IW_OK) {
+    if (error != IW_OK)
         return error;
-    }
-    bool is_sent = user.id != 0 && !user.is_disabled;
+    bool is_sent = is_found && !user.is_disabled;
     const struct audit_actor actor = {.account_id = is_sent ? user.account.id : 0, .address = place->address};
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         if (is_sent)

@@ -79,6 +79,9 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
 /* Deletes some of what has ended or is beyond its bound; *count: how many rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
 
+/* A user of any account.  RESOURCE_NOT_FOUND. */
+enum iw_error user_find(const struct domain *domain, int64_t id, struct user *user) IW_MUST_USE;
+
 /* ---- changes that follow a proof ---- */
 
 /*

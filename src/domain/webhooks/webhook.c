@@ -58,17 +58,20 @@ void webhook_fields_check(struct context *context, const struct config *config,
 
 /* ---- find ---- */
 
-enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook)
+enum iw_error webhook_find(const struct domain *domain, int64_t account_id, int64_t id,
+                           struct webhook *webhook)
 {
-    enum iw_error error = webhooks_find(&domain->db, account_id, id, webhook);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
+    bool is_found = false;
+    enum iw_error error = webhooks_find(&domain->db, account_id, id, webhook, &is_found);
+    return error == IW_OK && !is_found ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_lock(const struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook)
 {
-    enum iw_error error = webhooks_lock(&domain->db, account_id, id, webhook);
-    return error == IW_NOT_FOUND ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
+    bool is_found = false;
+    enum iw_error error = webhooks_lock(&domain->db, account_id, id, webhook, &is_found);
+    return error == IW_OK && !is_found ? context_fail(domain->context, IW_WEBHOOK_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
@@ -225,7 +228,7 @@ enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t acco
     size_t count = 0;
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = webhooks_find(&domain->db, account_id, id, &webhook);
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
         error = users_owners(&domain->db, account_id, &users, &count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {

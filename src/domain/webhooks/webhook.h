@@ -47,7 +47,7 @@ enum iw_error webhook_create(struct domain *domain, const struct account *accoun
                              const struct webhook_fields *fields, struct webhook *webhook,
                              const char **secret, struct quota_state *refusal) IW_MUST_USE;
 
-enum iw_error webhook_find(struct domain *domain, int64_t account_id, int64_t id,
+enum iw_error webhook_find(const struct domain *domain, int64_t account_id, int64_t id,
                            struct webhook *webhook) IW_MUST_USE;
 
 /* The same inside the caller's transaction; locks the row. */

@@ -17,11 +17,14 @@ static enum iw_error event_insert(const struct db *db, int64_t account_id, int64
     enum iw_error error = IW_TWIN_EXISTS;
     const char *name = webhook_event_type_name(type);
     for (int attempt = 0; attempt < id_attempts_max && error == IW_TWIN_EXISTS; attempt++) {
+        context_clear(db->context);
         int64_t now_ms = clock_now_ms();
         *id = order_id_make(now_ms, crypto_random_u64());
         const struct events_row row = {*id, account_id, order_id, name, now_ms};
         error = events_insert(db, &row, is_written);
     }
+    if (error == IW_TWIN_EXISTS)
+        context_clear(db->context);
     return error == IW_TWIN_EXISTS ? context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL) : error;
 }
 
@@ -74,8 +77,9 @@ static enum iw_error active_check(struct context *context, const struct webhook 
 static enum iw_error event_find(const struct db *db, int64_t id, int64_t event_id,
                                 struct webhook_event *event)
 {
-    enum iw_error error = events_find(db, id, event_id, event);
-    return error == IW_NOT_FOUND ? context_fail(db->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
+    bool is_found = false;
+    enum iw_error error = events_find(db, id, event_id, event, &is_found);
+    return error == IW_OK && !is_found ? context_fail(db->context, IW_WEBHOOK_EVENT_NOT_FOUND, NULL) : error;
 }
 
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id, struct webhook_event *event)
@@ -95,7 +99,7 @@ enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
             error = deliveries_insert(db, event_id, account_id, id, clock_now_ms());
     }
     if (error == IW_OK)
-        error = events_find(db, id, event_id, event);
+        error = event_find(db, id, event_id, event);
     if (error == IW_OK)
         queue_notify(domain->redis, domain->config, domain->context, event->order_id);
     return error;
@@ -108,16 +112,14 @@ enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int
     const struct db *db = &domain->db;
     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
         struct webhook webhook;
+        bool is_repeated; /* false if the event is being sent: it stays as it is */
         error = webhook_lock(domain, account_id, id, &webhook);
         if (error == IW_OK)
             error = event_find(db, id, event_id, event);
         if (error == IW_OK)
             error = active_check(domain->context, &webhook);
         if (error == IW_OK)
-            error = deliveries_repeat(db, id, event_id, clock_now_ms());
-        /* The event is being sent already. */
-        if (error == IW_NOT_FOUND)
-            error = IW_OK;
+            error = deliveries_repeat(db, id, event_id, clock_now_ms(), &is_repeated);
     }
     if (error == IW_OK)
         error = event_find(db, id, event_id, event);
