@@ -23,18 +23,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The one pair in all of src/ that may depend on each other: the manual prints the table of commands, and is in it.
 ALLOWED = [["src/ctl/main.c", "src/ctl/manual.c"]]
 
-# Families of one idea in several files: a struct and its texts, a driver and its table, an engine whose files share the
-# types of its public header.
+# Families of one idea in several files: a driver and its table, or an engine or codec whose files share the types of the
+# public header.
 ALLOWED_INCLUDES = [
-    {"src/codec/codec", "src/codec/codec_keep"},
     {"src/db/db", "src/db/db_hosts"},
-    {"src/domain/orders/order_create", "src/domain/orders/order_text"},
-    {"src/domain/people/mail", "src/domain/people/mail_text"},
     {"src/http/edge", "src/http/failure", "src/http/request", "src/http/response", "src/http/route"},
     {"src/service/files/storage", "src/service/files/storage_driver", "src/service/files/store_local",
      "src/service/files/store_s3"},
 ]
-ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
+ALLOWED_FOLDERS = ["src/codec/", "src/engine/protect/", "src/engine/watermark/"]
 
 
 def objects(build, source):
