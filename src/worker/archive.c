@@ -20,7 +20,7 @@
 
 enum { archive_limit_ms = 60 * 60 * 1000, cause_bytes = 200 };
 
-/* The child writes it at its end. */
+/* The child writes a report into the pipe before it exits. */
 struct archive_report {
     enum iw_error error;
     struct zip_facts facts;
@@ -46,7 +46,7 @@ static _Noreturn void archive_child_run(const struct shared *shared, struct task
     _exit(is_reported && report.error == IW_OK ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* Blocks signals while forking, so that the child takes none with the worker's handlers. */
+/* Blocks signals during the fork, because the child starts with the handlers of the worker. */
 static bool child_fork(const struct shared *shared, struct task *task, const struct zip_source *source)
 {
     sigset_t all, before;
@@ -135,7 +135,7 @@ static struct outcome *archive_begin(void *jobs, struct task *task)
     return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, "archive_not_begun");
 }
 
-/* The end of its pipe is the event that follows. */
+/* The pipe of the killed child ends, and the loop sees that event. */
 static void archive_kill(struct task *task)
 {
     kill(task->archive.child, SIGKILL);
@@ -169,7 +169,7 @@ static unsigned archive_poll(void *part, struct pollfd *polls, unsigned room)
     return count;
 }
 
-/* Takes the report of a child, or its death. */
+/* Reads the report of a child.  A child that died wrote no complete report. */
 static void report_take(struct task *task)
 {
     struct archive_report *report = arena_alloc(task->arena, sizeof *report);

@@ -9,7 +9,7 @@
 
 enum { wait_longest_ms = 250 };
 
-/* The next look for inputs that outlived their order finds the orders. */
+/* The orders are not lost: the next search for inputs that outlived their order finds them. */
 static void cleanup_fail(struct cleanup *cleanup)
 {
     struct shared *shared = cleanup->shared;
@@ -29,7 +29,7 @@ void cleanup_add(struct cleanup *cleanup, int64_t order_id)
     cleanup->waiting[cleanup->waiting_count++] = order_id;
 }
 
-/* Takes the orders that waited longest, and of these the ones that are still ended. */
+/* Takes the orders that waited longest, except those that were reopened. */
 static void orders_begin(struct cleanup *cleanup)
 {
     unsigned count =
@@ -45,7 +45,7 @@ static void orders_begin(struct cleanup *cleanup)
     cleanup->batch_count = 0;
 }
 
-/* A failure of the store concerns one order; after one of the database the other orders are left. */
+/* If the file store failed, the other orders continue.  If the database failed, they would fail, too. */
 static void inputs_delete(struct cleanup *cleanup)
 {
     struct shared *shared = cleanup->shared;
@@ -59,7 +59,7 @@ static void inputs_delete(struct cleanup *cleanup)
     cleanup_fail(cleanup);
 }
 
-/* Answers of image processes come first, until the oldest order has waited long enough. */
+/* Answers of image processes come first until the oldest order has waited 250 ms. */
 static int64_t cleanup_next_ms(const void *part)
 {
     const struct cleanup *cleanup = part;

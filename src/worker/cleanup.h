@@ -1,6 +1,6 @@
 /*
- * Deletes the inputs of ended orders: a little later, for several orders with one commit, in steps.
- * Orders that were waiting when a worker died are found by periodic.h.
+ * Deletes the inputs of ended orders.  Orders wait for up to 250 ms, so that one commit clears several,
+ * and the work is divided into steps.  If a worker dies, periodic.h finds the orders that were waiting.
  */
 #ifndef WORKER_CLEANUP_H
 #define WORKER_CLEANUP_H
@@ -20,11 +20,11 @@ struct cleanup {
     const struct task_pool *pictures;
     int64_t waiting[cleanup_waiting_max]; /* order ids */
     unsigned waiting_count;
-    int64_t begin_at_ms; /* monotonic: the latest start; valid when orders wait */
+    int64_t begin_at_ms; /* monotonic: the latest start; valid if orders wait */
 
-    int64_t batch[retention_orders_max]; /* the orders at work; those whose inputs are deleted come first */
-    unsigned batch_count;                /* 0: none at work */
-    unsigned next;                       /* the next one to delete */
+    int64_t batch[retention_orders_max]; /* in progress; orders whose inputs are deleted come first */
+    unsigned batch_count;                /* 0 if no order is in progress */
+    unsigned next;                       /* index of the order to delete next */
     unsigned deleted_count;
 };
 

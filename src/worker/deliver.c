@@ -12,6 +12,7 @@
 #include "db/webhooks.h"
 #include "domain/webhooks/webhook.h"
 #include "service/files/presign.h"
+#include "worker/owner.h"
 #include "worker/payload.h"
 #include "worker/shared.h"
 
@@ -27,7 +28,7 @@ enum {
     errand_arena_bytes = 16 * 1024 * 1024
 };
 
-/* One delivery from its lease to its record. */
+/* A delivery between lease and record. */
 struct deliver_attempt {
     struct deliver *deliver;
     struct deliver_attempt *next;
@@ -41,7 +42,7 @@ struct deliver_attempt {
 
     bool is_answered;      /* the fields below are valid */
     int64_t record_at_ms;  /* monotonic */
-    int64_t give_up_at_ms; /* monotonic: the lease ended, and another worker may hold it */
+    int64_t give_up_at_ms; /* monotonic: end of the lease; then another worker may hold it */
     struct delivery_answer answer;
     const char *reason; /* constant */
 };
@@ -143,7 +144,7 @@ static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct 
     return sender_send(&deliver->sender, &attempt->context, &request);
 }
 
-/* A delivery that cannot be sent is postponed: the receiver is not at fault, and no retry is used up. */
+/* If a delivery cannot be sent, it is postponed without using up a retry: the receiver is not at fault. */
 static void attempt_begin(struct deliver *deliver, const struct deliveries_lease *lease,
                           const struct delivery *delivery, bool is_failing)
 {
@@ -185,8 +186,7 @@ static void record_log(const struct deliver_attempt *attempt, const struct deliv
                   LOG_NUMBER("webhook_id", attempt->webhook_id), LOG_TEXT("reason", inactive_reason));
 }
 
-/* Mails to the owners of the account whose webhook was deactivated.  A mail that is not queued is only
- * logged. */
+/* Queues mails to the owners of the account whose webhook was deactivated.  A failure is only logged. */
 static void owners_notify(struct deliver_attempt *attempt, const char *reason)
 {
     struct deliver *deliver = attempt->deliver;
@@ -199,7 +199,7 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
     context_clear(&attempt->context);
 }
 
-/* Frees the attempt, unless the database is away and the lease still holds. */
+/* Frees the attempt.  If the database is away, keeps it until the lease ends. */
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
     struct deliver *deliver = attempt->deliver;
@@ -235,11 +235,11 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 
 /* Deliveries in progress that count against a receiver. */
 struct rivals {
-    unsigned account; /* of its account */
-    unsigned server;  /* to its server */
-    unsigned both;    /* of its account to its server */
-    unsigned failing; /* to receivers that failed, and slow ones */
-    bool is_slow;     /* one of its account to its server is slow */
+    unsigned account; /* of the receiver's account */
+    unsigned server;  /* to the receiver's server */
+    unsigned both;    /* of that account to that server */
+    unsigned failing; /* to receivers that failed, and slow deliveries */
+    bool is_slow;     /* a delivery of that account to that server is slow */
 };
 
 static struct rivals rivals_count(const struct deliver *deliver, const struct deliveries_receiver *receiver)
@@ -263,9 +263,9 @@ static struct rivals rivals_count(const struct deliver *deliver, const struct de
 }
 
 /*
- * Places for one more that has taken some: it may hold as many as stay free. A single one gets half, two
- * get a third each, and a new one always finds room. Source: the dynamic threshold of shared buffers
- * (Choudhury and Hahne, 1998), with the factor 1.
+ * Returns how many more places an account may take: it may hold as many as stay free.  So a single account
+ * gets half of the room, two get a third each, and a new account always finds room.  Source: the dynamic
+ * threshold of shared buffers (Choudhury and Hahne, 1998), with the factor 1.
  */
 static unsigned share_of(unsigned room, unsigned taken)
 {
@@ -273,8 +273,8 @@ static unsigned share_of(unsigned room, unsigned taken)
 }
 
 /*
- * How many deliveries more may start to a receiver like this one. Accounts share all places, and the
- * places of each server. All slow and failing receivers together count as one.
+ * Returns how many more deliveries to the receiver may start.  Accounts share all places, and the places of
+ * each server.  All slow and failing receivers together count as one account.
  */
 static unsigned room_for(const struct deliver *deliver, const struct deliveries_receiver *receiver)
 {
@@ -320,23 +320,13 @@ static enum iw_error errand_look(struct deliver *deliver, const struct db *db)
     return error;
 }
 
-/* Releases the leases of dead workers of this machine, and silent ones of any machine. */
 static enum iw_error errand_sweep(struct deliver *deliver, const struct db *db)
 {
-    struct query_texts owners = {.count = 0};
-    int64_t released = 0, silent = 0;
-    enum iw_error error = leases_owners(db, LEASES_DELIVERIES, deliver->shared->machine, &owners);
-    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
-        int64_t number = 0;
-        if (owner_is_dead(owners.items[i]))
-            error = leases_release_owner(db, LEASES_DELIVERIES, owners.items[i], &number);
-        released += number;
-    }
-    if (error == IW_OK)
-        error = leases_release_silent(db, LEASES_DELIVERIES, &silent);
-    if (released + silent > 0)
+    int64_t released = 0;
+    enum iw_error error = owner_leases_release(db, LEASES_DELIVERIES, deliver->shared->machine, &released);
+    if (released > 0)
         log_event(LOG_WARN, NULL, "deliveries_taken_back", LOG_TEXT("reason", "lease_lost"),
-                  LOG_NUMBER("deliveries", released + silent));
+                  LOG_NUMBER("deliveries", released));
     return error;
 }
 
@@ -470,7 +460,7 @@ static int64_t deliver_next_ms(const void *part)
     return next_ms;
 }
 
-/* An errand that the database refuses waits for its next time. */
+/* If the database refuses an errand, the errand waits until it is due again. */
 static void deliver_step(void *part, int64_t now_ms)
 {
     struct deliver *deliver = part;

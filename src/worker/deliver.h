@@ -1,10 +1,10 @@
 /*
- * Deliveries of webhooks: leases due ones, sends them, records the answers.
+ * Webhook deliveries: leases due deliveries, sends them, records the answers.
  *
- * Many receivers are served in parallel, each with a few deliveries, so that one that hangs
- * delays only itself.  Accounts share the room, and the room of each server: one may hold as many
- * places as stay free.  All receivers that are slow or failed last time count as one account.  A
- * worker that dies costs at most a delivery that is sent twice.
+ * Many receivers are served in parallel, with a few deliveries each, so that a receiver that hangs
+ * delays no other.  Accounts share all places, and the places of each server: an account may hold as
+ * many places as stay free.  All receivers that are slow, or failed last time, count as one account.
+ * If a worker dies, a delivery may be sent twice.
  * Knows no jobs and no pictures.
  */
 #ifndef WORKER_DELIVER_H
@@ -39,7 +39,7 @@ struct deliver {
     int64_t errand_at_ms[DELIVER_ERRAND_COUNT]; /* monotonic */
 };
 
-/* CONFIG_INVALID for a bad key file or list of addresses.  The caller closes it, after an error too. */
+/* CONFIG_INVALID for a bad key file or list of addresses.  The caller closes it even after an error. */
 enum iw_error deliver_open(struct deliver *deliver, struct context *context) IW_MUST_USE;
 
 /* Ends every request.  Leased deliveries are sent again when their leases end. */

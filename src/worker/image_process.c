@@ -15,7 +15,7 @@
 #include "worker/task.h"
 
 enum {
-    /* The pause before the next start, after a process that died before its first answer; it doubles. */
+    /* The pause before the next start if a process died before the first answer.  It doubles each time. */
     pause_first_ms = 250,
     pause_longest_ms = 10000,
     start_limit_ms = 20000
@@ -23,7 +23,7 @@ enum {
 
 /* ---- start and end ---- */
 
-/* Before the first one was ready, the worker's own end reports the message. */
+/* Logs the failure, except before any process was ready: then the worker exits with the message. */
 static void image_process_pause(struct image_processes *all, struct image_slot *process, const char *reason,
                                 const char *message)
 {
@@ -38,7 +38,7 @@ static void image_process_pause(struct image_processes *all, struct image_slot *
                   LOG_TEXT("message", message));
 }
 
-/* Kills and reaps it; returns its exit status as waitpid has it. */
+/* Kills and reaps a process; returns the status from waitpid. */
 static int image_process_end(struct image_slot *process)
 {
     int wait_status = 0;
@@ -101,7 +101,7 @@ static void seal_log(struct image_processes *all, const struct image_answer *ans
               LOG_TEXT("missing", parts[missing]), LOG_TEXT("cause", answer->cause));
 }
 
-/* The failure is over when no place waits after one. */
+/* The failure is over if no place waits for another start after an early death. */
 static void failing_update(struct image_processes *all)
 {
     for (unsigned i = 0; i < all->count; i++)
@@ -150,7 +150,7 @@ static void answer_take(struct image_slot *process, const struct image_answer *a
     process->is_quick = answer != NULL && clock_monotonic_ms() - task->begun_ms < task_quick_ms;
 }
 
-/* Its death before the first answer, as a sentence. */
+/* Reports a death before the first answer as a sentence. */
 static void death_report(struct image_processes *all, struct image_slot *process, int wait_status)
 {
     char message[sizeof all->reason];
@@ -169,7 +169,7 @@ static void death_report(struct image_processes *all, struct image_slot *process
                         message);
 }
 
-/* Only the running picture is charged with a death; a prefetched one goes to another process. */
+/* The death counts against the running picture only.  A prefetched picture goes to another process. */
 static void image_process_ended(struct image_processes *all, struct image_slot *process)
 {
     bool was_starting = process->state == IMAGE_PROCESS_STARTING;
@@ -205,7 +205,7 @@ static void image_process_receive(struct image_processes *all, struct image_slot
         image_process_end(process);
 }
 
-/* A process that does not start in its time. */
+/* Ends a process that did not start within the limit. */
 static void start_end(struct image_processes *all, struct image_slot *process)
 {
     char message[sizeof all->reason];

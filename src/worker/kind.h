@@ -1,7 +1,7 @@
 /*
- * The kinds of jobs, as tables of functions.  "jobs" is the struct of the kind, with what it needs.
+ * The kinds of jobs, as tables of functions.  "jobs" is the struct with the needs of the kind.
  *
- * A function that ends the attempt returns its outcome, and work.c records it;
+ * A function that ends the attempt returns the outcome, and work.c records it.
  * NULL means that the attempt continues.  No kind records, leases or frees.
  */
 #ifndef WORKER_KIND_H
@@ -12,16 +12,16 @@
 struct task;
 
 struct kind {
-    /* Opens the inputs of a leased job; NULL: there is nothing to do. */
+    /* Opens the inputs of a leased job; a kind without inputs has no such function. */
     struct outcome *(*prepare)(void *jobs, struct task *task);
 
-    /* Starts a prepared job: it is TASK_RUNNING then, or stays TASK_PREFETCHED where no place is free. */
+    /* Starts a prepared job.  The task is TASK_RUNNING then, or stays TASK_PREFETCHED if no place is free. */
     struct outcome *(*begin)(void *jobs, struct task *task);
 
-    /* Makes the outcome of an answer.  NULL: one slow step is done, another one follows. */
+    /* Makes the outcome of an answer.  NULL means that another slow step follows. */
     struct outcome *(*finish)(void *jobs, struct task *task);
 
-    /* Ends the work at its deadline, without waiting for it; NULL: the kind has no deadline. */
+    /* Kills the work at the deadline without waiting; a kind without a deadline has no such function. */
     void (*kill)(struct task *task);
 
     /* Closes the files and processes that the task still holds. */

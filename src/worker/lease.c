@@ -20,7 +20,7 @@ void lease_close(struct lease_state *lease)
     redis_free(lease->queue.redis);
 }
 
-/* Image processes that could start a picture now, and those that a job may wait behind. */
+/* Returns how many image processes could start a picture now, or soon because they have a quick picture. */
 static unsigned pictures_wanted(const struct lease_state *lease)
 {
     int64_t now_ms = clock_monotonic_ms();
@@ -37,7 +37,7 @@ static unsigned pictures_wanted(const struct lease_state *lease)
     return (idle < places ? idle : places) + quick;
 }
 
-/* How many jobs of a class have room. */
+/* Returns how many more jobs of a class have room. */
 static unsigned lease_room(const struct lease_state *lease, enum job_class class)
 {
     const struct task_pool *pool = &lease->pools[class];
@@ -62,7 +62,7 @@ static void jobs_take(struct lease_state *lease, enum job_class class, int64_t n
     struct task_pool *pool = &lease->pools[class];
     unsigned room = lease_room(lease, class), count = 0, account_most = pool->account_most;
     if (class == JOB_CLASS_TRANSFER) {
-        /* Slow transfers of some accounts must leave room for another one: see room_for in deliver.c. */
+        /* Slow transfers of some accounts must leave room for other accounts: see room_for in deliver.c. */
         account_most = room < account_most ? room : account_most;
         room = (room + 1) / 2;
     }
@@ -86,7 +86,7 @@ static void jobs_take(struct lease_state *lease, enum job_class class, int64_t n
     }
 }
 
-/* NOT_FOUND: the lease was lost, or an earlier release was committed and its reply was lost. */
+/* NOT_FOUND if the lease was lost, or if an earlier release was committed but the reply was lost. */
 bool lease_release(struct lease_state *lease, struct task *task)
 {
     struct domain domain = lease->shared->domain;
@@ -119,7 +119,7 @@ static unsigned lease_poll(void *part, struct pollfd *polls, unsigned room)
     return room > 0;
 }
 
-/* Also without an event: a silent connection must be given up. */
+/* Runs without an event, too, because a silent connection must be closed. */
 static void lease_take(void *part, const struct pollfd *polls, unsigned count)
 {
     struct lease_state *lease = part;

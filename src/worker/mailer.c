@@ -18,7 +18,7 @@
 enum {
     look_pause_ms = 1000,
     off_pause_ms = 10000,
-    child_takes_ms = smtp_timeout_s * 1000, /* then it takes no further mail */
+    child_takes_ms = smtp_timeout_s * 1000, /* then the child takes no further mail */
     child_life_ms = 2 * child_takes_ms + 60000,
     mails_max = 50, /* of one child */
     child_arena_bytes = 16 << 20
@@ -36,7 +36,7 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
     enum iw_error error = smtp_send(context, domain->config, &mail);
     const char *cause = context->cause != NULL ? context->cause : context->sentence;
     context_clear(context);
-    /* The worker's row says how its last mail fared; the mail's own row is what counts. */
+    /* The row of the worker has the result of the last mail for monitoring only: ignore a failure. */
     if (workers_mail_note(&domain->db, owner, error == IW_OK ? NULL : cause) != IW_OK)
         context_clear(context);
     if (error == IW_OK) {
@@ -81,7 +81,7 @@ static _Noreturn void mailer_child_run(const struct mailer *mailer, pid_t superv
     _exit(error == IW_OK ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* Blocks signals while forking, so that the child takes none with the worker's handlers. */
+/* Blocks signals during the fork, because the child starts with the handlers of the worker. */
 static void child_fork(struct mailer *mailer)
 {
     sigset_t all, before;

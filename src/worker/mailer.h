@@ -1,8 +1,8 @@
 /*
  * Sends queued mails.
  *
- * A mail server may take long, and the worker may not wait.  So a child process sends the mails that are due,
- * with a separate connection to the database, and exits.  At most one runs.
+ * A mail server may be slow, and the worker may not wait.  So a child process with a separate connection to
+ * the database sends the mails that are due, and exits.  At most one child runs.
  */
 #ifndef WORKER_MAILER_H
 #define WORKER_MAILER_H
@@ -16,14 +16,14 @@ struct shared;
 struct mailer {
     struct shared *shared;
     const struct secret_box *secret_box;
-    pid_t child;          /* 0: none runs */
-    int64_t killed_at_ms; /* monotonic: a child that still runs then is killed */
+    pid_t child;          /* 0 if none runs */
+    int64_t killed_at_ms; /* monotonic: when a child that still runs is killed */
 };
 
-/* Reaps a finished child and starts one when mails are due.  Returns the pause before the next call. */
+/* Reaps a finished child, and starts one if mails are due.  Returns the pause before the next call. */
 int64_t mailer_step(struct mailer *mailer);
 
-/* Kills and reaps the child.  Its mail is sent again when the lease ends. */
+/* Kills and reaps the child.  The mail that it was sending is sent again when the lease ends. */
 void mailer_close(struct mailer *mailer);
 
 #endif

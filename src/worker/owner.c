@@ -1,5 +1,6 @@
 #include "worker/owner.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
@@ -25,7 +26,7 @@ static void digest_write(const char *text, char digest[digest_size])
         snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The first line of a file; "" when it cannot be read. */
+/* Reads the first line of a file; "" if the file cannot be read. */
 static void line_read(const char *path, char *line, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -62,8 +63,8 @@ static void boot_read(char boot[digest_size])
 }
 
 /*
- * The tick of a process's start: the 22nd field of its stat file, counted after the name,
- * because the name may contain blanks and brackets.  0: no such process, or a zombie.
+ * Reads the tick at which a process started: the 22nd field of the stat file.  Fields are counted after the
+ * name, because the name may contain blanks and brackets.  0 if there is no such process, or a zombie.
  */
 static unsigned long long start_ticks_read(long pid)
 {
@@ -102,7 +103,8 @@ void owner_machine(char prefix[owner_size])
     snprintf(prefix, owner_size, "%s:", machine);
 }
 
-bool owner_is_dead(const char *owner)
+/* True if the owner is surely dead: of this machine, and of an earlier boot or a process that ended. */
+static bool owner_is_dead(const char *owner)
 {
     struct owner_name named;
     char machine[digest_size], boot[digest_size];
@@ -114,4 +116,23 @@ bool owner_is_dead(const char *owner)
     if (strcmp(machine, named.machine) != 0)
         return false;
     return strcmp(boot, named.boot) != 0 || start_ticks_read(named.pid) != named.start_ticks;
+}
+
+enum iw_error owner_leases_release(const struct db *db, enum leases_table table, const char *machine,
+                                   int64_t *released)
+{
+    struct query_texts owners = {.count = 0};
+    int64_t count = 0;
+    enum iw_error error = leases_owners(db, table, machine, &owners);
+    *released = 0;
+    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
+        if (!owner_is_dead(owners.items[i]))
+            continue;
+        error = leases_release_owner(db, table, owners.items[i], &count);
+        *released += error == IW_OK ? count : 0;
+    }
+    if (error == IW_OK)
+        error = leases_release_silent(db, table, &count);
+    *released += error == IW_OK ? count : 0;
+    return error;
 }

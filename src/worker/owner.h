@@ -8,7 +8,7 @@
 #ifndef WORKER_OWNER_H
 #define WORKER_OWNER_H
 
-#include <stdbool.h>
+#include "db/leases.h"
 
 enum { owner_size = 81 /* the database has room for 80 characters */ };
 
@@ -18,7 +18,12 @@ void owner_self(char owner[owner_size]);
 /* The part of the name that all workers of this machine share ("machine:"). */
 void owner_machine(char prefix[owner_size]);
 
-/* True when the owner is surely dead: of this machine, and of an earlier boot or a process that ended. */
-bool owner_is_dead(const char *owner);
+/*
+ * Releases the leases of dead workers of this machine (owner_machine), and leases of any machine that
+ * ended.  A worker is dead if it belongs to an earlier boot, or its process ended.  *released gets the
+ * number of rows, after an error too.
+ */
+enum iw_error owner_leases_release(const struct db *db, enum leases_table table, const char *machine,
+                                   int64_t *released) IW_MUST_USE;
 
 #endif

@@ -11,7 +11,7 @@
 #include "domain/webhooks/webhook.h"
 #include "domain/webhooks/webhook_secret.h"
 
-/* The status is that of the event, also when the order has expired since. */
+/* The status is that of the event, even if the order has expired since. */
 static enum iw_error order_render(struct render *render, struct domain *domain,
                                   const struct delivery_subject *subject)
 {
@@ -66,7 +66,7 @@ static enum iw_error body_render(struct text *body, struct domain *domain,
     return error;
 }
 
-/* One signature for each secret, separated by blanks; false when a secret does not open. */
+/* Adds a signature for each secret, separated by blanks; false if a secret cannot be decrypted. */
 static bool signatures_add(struct text *signatures, struct domain *domain,
                            const struct deliveries_lease *receiver, const char *id, int64_t timestamp_s,
                            const struct text *body)

@@ -22,7 +22,7 @@ struct payload {
 
 /*
  * Builds the request for an event, in the arena of domain->context.
- * SERVER_INTERNAL_ERROR with the reason "secret_unreadable" when the webhook's
+ * SERVER_INTERNAL_ERROR with the reason "secret_unreadable" if the webhook's
  * secret was sealed with another key; errors of the database unchanged.
  */
 enum iw_error payload_build(struct domain *domain, const struct deliveries_lease *receiver, int64_t event_id,

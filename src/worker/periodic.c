@@ -15,6 +15,7 @@
 #include "domain/orders/order_search.h"
 #include "domain/people/user.h"
 #include "worker/mailer.h"
+#include "worker/owner.h"
 #include "worker/shared.h"
 
 enum {
@@ -25,12 +26,12 @@ enum {
     retention_looked_at = 100,
     reclaim_pause_ms = 60 * 60 * 1000,
     orphans_pause_ms = 10000,
-    orphans_whole_pause_ms = 10 * 60 * 1000, /* where one step saw the whole store */
+    orphans_whole_pause_ms = 10 * 60 * 1000, /* if one step saw the whole store */
     orphans_keys = 200,                      /* a step of some milliseconds */
     uploads_pause_ms = 500,
     quotas_step_ms = 20,
     quotas_pause_ms = 5000,
-    quotas_pause_max_ms = 30000, /* half of what an account waits at least */
+    quotas_pause_max_ms = 30000, /* half of the shortest interval of an account */
     census_step_ms = 20,
     census_pause_ms = 10000,
     index_pause_ms = 1000,
@@ -39,35 +40,14 @@ enum {
     unfinished_age_s = 24 * 60 * 60,
     retries_pause_ms = 2000,
     users_pause_ms = 10000,
-    users_step = 1000 /* the least of the steps: more may be left */
+    users_step = 1000 /* rows of the smallest step: after so many, more may be left */
 };
-
-/* Releases the leases of dead workers of this machine, and silent ones of any machine. */
-static enum iw_error leases_release(struct periodic *periodic, int64_t *released)
-{
-    struct shared *shared = periodic->shared;
-    const struct db *db = &shared->domain.db;
-    struct query_texts owners = {.count = 0};
-    int64_t jobs = 0;
-    enum iw_error error = leases_owners(db, LEASES_JOBS, shared->machine, &owners);
-    for (unsigned i = 0; error == IW_OK && i < owners.count; i++) {
-        if (!owner_is_dead(owners.items[i]))
-            continue;
-        error = leases_release_owner(db, LEASES_JOBS, owners.items[i], &jobs);
-        *released += jobs;
-    }
-    jobs = 0;
-    if (error == IW_OK)
-        error = leases_release_silent(db, LEASES_JOBS, &jobs);
-    *released += jobs;
-    return error;
-}
 
 static int64_t periodic_sweep(struct periodic *periodic)
 {
     struct shared *shared = periodic->shared;
     int64_t released = 0;
-    enum iw_error error = leases_release(periodic, &released);
+    enum iw_error error = owner_leases_release(&shared->domain.db, LEASES_JOBS, shared->machine, &released);
     if (!shared_database_report(shared, error, "sweep_failed"))
         return shared->domain.config->worker_sweep_ms;
     if (released > 0)
@@ -153,8 +133,8 @@ static int64_t periodic_orphans(struct periodic *periodic)
 }
 
 /*
- * Reads an account's rows: the pause is at least twenty times as long as the work.  A step that waited for a
- * lock was no work: half the interval of an account is the most.
+ * Reads the rows of an account.  The pause is twenty times as long as the work.  A step may have waited for a
+ * lock instead, so the pause is at most half of the interval of an account.
  */
 static int64_t periodic_quotas(struct periodic *periodic)
 {
@@ -190,7 +170,7 @@ static int64_t periodic_users(struct periodic *periodic)
     return error == IW_OK && requests + others >= users_step ? 0 : users_pause_ms;
 }
 
-/* Segments of orders for lists: the pauses are a multiple of the work. */
+/* Writes segments of orders for lists.  The pause is a multiple of the work. */
 static int64_t periodic_index(struct periodic *periodic)
 {
     bool is_changed = false;
@@ -204,7 +184,7 @@ static int64_t periodic_index(struct periodic *periodic)
     return spent_ms * index_idle_factor > index_pause_ms ? spent_ms * index_idle_factor : index_pause_ms;
 }
 
-/* A slice of a table: the pause is twenty times as long as the work. */
+/* Counts a slice of a table.  The pause is twenty times as long as the work. */
 static int64_t periodic_census(struct periodic *periodic)
 {
     bool is_round = false;
@@ -217,7 +197,7 @@ static int64_t periodic_census(struct periodic *periodic)
                                        : census_step_ms;
 }
 
-/* The keys of this process are those of its start, so only a new start can change the result. */
+/* This process keeps the keys that it read at the start, so only a restart can change the result. */
 static int64_t periodic_keyring(struct periodic *periodic)
 {
     struct shared *shared = periodic->shared;
@@ -263,7 +243,7 @@ void periodic_open(struct periodic *periodic)
     periodic->orphans = storage_cursor_random(periodic->shared->domain.storage);
 }
 
-/* While the database is away only the sweep runs, and finds out when it is back. */
+/* While the database is away, only the sweep runs, which notices that the database is back. */
 static int64_t due_ms(const struct periodic *periodic, enum periodic_kind kind)
 {
     struct shared *shared = periodic->shared;

@@ -1,7 +1,7 @@
 /*
- * Periodic work on jobs and orders beyond this worker's own: leases of dead workers,
- * jobs behind a clock that stepped back, orders that are due, files that no row names.  Also the
- * check of the keys, when the database was away at the start.
+ * Periodic work on jobs and orders of all workers: leases of dead workers, jobs behind a clock that
+ * stepped back, orders that are due, files that no row names.  Also checks the keys if the database was
+ * away at the start.
  */
 #ifndef WORKER_PERIODIC_H
 #define WORKER_PERIODIC_H
@@ -38,7 +38,7 @@ struct periodic {
     const struct keyring *keyring; /* of the keys in use */
     struct mailer *mailer;
     int64_t at_ms[PERIODIC_COUNT]; /* monotonic */
-    enum periodic_kind last;       /* the one that ran last */
+    enum periodic_kind last;       /* the kind that ran last */
     int64_t forget_after_id;       /* where the next look for rows of old orders begins */
     int64_t stuck_after_id;        /* where the next look for stuck orders begins */
     int64_t index_after_id;        /* the account after which the next look for new orders begins */

@@ -23,7 +23,7 @@
 
 enum { copy_bytes = 256 * 1024 };
 
-/* Errors of the picture: another attempt would give the same. */
+/* Errors of the picture: another attempt would end with the same error. */
 static const enum iw_error final_errors[] = {IW_IMAGE_CORRUPT, IW_IMAGE_FORMAT_UNSUPPORTED,
                                              IW_IMAGE_TOO_LARGE, IW_IMAGE_TOO_SMALL,
                                              IW_WATERMARK_NOT_EMBEDDABLE};
@@ -68,15 +68,16 @@ static enum iw_error input_open(const struct shared *shared, struct task *task, 
 }
 
 /*
- * Makes an anonymous file unchangeable before it is read: a process that a picture has taken over
- * may hold it open, and could change it between digest and copy. Fails while it is mapped writable.
+ * Makes an anonymous file unchangeable before it is read.  If a picture has taken over the process, the
+ * process may have the file open, and could change it between digest and copy.  Fails while the file is
+ * mapped writable.
  */
 static bool file_freeze(int file)
 {
     return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
 }
 
-/* An anonymous file with the account's newest numbers. */
+/* Writes the newest numbers of the account into an anonymous file. */
 static enum iw_error candidates_open(const struct db *db, struct task *task)
 {
     size_t count;
@@ -113,7 +114,7 @@ static enum iw_error inputs_open(const struct shared *shared, struct task *task)
     return error;
 }
 
-/* Anonymous files for the output of the process. */
+/* Opens anonymous files for the output of the process. */
 static enum iw_error outputs_open(struct task *task)
 {
     const struct job *job = &task->job;
@@ -128,7 +129,7 @@ static enum iw_error outputs_open(struct task *task)
     return context_fail(&task->context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
-/* The object that a client uploaded is too large or no picture (domain/orders/intake.h). */
+/* Returns an outcome if the uploaded object is too large or no picture (domain/orders/intake.h). */
 static struct outcome *refused_outcome(struct task *task)
 {
     const struct job *job = &task->job;
@@ -200,8 +201,9 @@ static enum iw_error request_send(struct task *task, const struct image_slot *pr
 }
 
 /*
- * A process that takes no picture is at fault; the picture waits for the next process. After a
- * death the picture gets a process that served no other: it must not fail for another's fault.
+ * If a process takes no picture, the process is at fault, and the picture waits for the next process.
+ * After a death the picture gets a process that served no other picture, because an earlier picture may
+ * have caused the death.
  */
 static struct outcome *picture_begin(void *jobs, struct task *task)
 {
@@ -277,7 +279,7 @@ static enum iw_error result_store(const struct shared *shared, struct task *task
                          fstat(task->picture.result_file, &facts) == 0 &&
                          (uint64_t)facts.st_size == answer->output_bytes;
     if (!is_believable)
-        return IW_IO_FAILED;
+        return context_fail(&task->context, IW_IO_FAILED, "The image process produced an unsound result.");
     outcome->result.format = FORMAT_NONE;
     outcome->result.width_px = answer->width_px;
     outcome->result.height_px = answer->height_px;
@@ -300,7 +302,7 @@ static enum iw_error thumbnail_store(const struct shared *shared, struct task *t
     const struct storage_key key = {
         .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
     if (!file_freeze(task->picture.thumbnail_file))
-        return IW_IO_FAILED;
+        return context_fail(&task->context, IW_IO_FAILED, "The image process did not release a thumbnail.");
     enum iw_error error = bytes_store(shared, task, task->picture.thumbnail_file, &key, &written);
     if (error != IW_OK)
         return error;
@@ -314,7 +316,7 @@ static enum iw_error thumbnail_store(const struct shared *shared, struct task *t
 
 /* ---- outcomes ---- */
 
-/* A sentence for the client, or NULL: a picture may have taken over the process. */
+/* Returns a sentence for the client; NULL if it is malformed: a picture may have taken over the process. */
 static const char *sentence_of(const struct task *task, const char *sentence)
 {
     size_t length = strlen(sentence);
@@ -349,7 +351,7 @@ static struct outcome *reading_outcome(struct task *task, const struct image_ans
     return outcome_note(task, answer);
 }
 
-/* Out of memory. In a fresh process it is the picture's need, and another attempt would be the same. */
+/* Out of memory.  In a fresh process the picture is the cause, and another attempt would end the same way. */
 static struct outcome *memory_outcome(struct task *task)
 {
     if (!task->picture.is_process_fresh)
@@ -376,7 +378,7 @@ static struct outcome *refusal_outcome(struct task *task, const struct image_ans
     return task_trouble(task, JOB_TROUBLE_TRANSIENT, IW_PROCESSING_CRASHED, NULL, reason);
 }
 
-/* The process died while it had the picture: the death counts, with any killer. */
+/* The process died while it had the picture.  The death counts, even if an operator killed the process. */
 static struct outcome *death_outcome(const struct shared *shared, struct task *task)
 {
     int wait_status = task->picture.wait_status;
@@ -394,7 +396,7 @@ static struct outcome *death_outcome(const struct shared *shared, struct task *t
                         NULL, is_timeout ? "timeout" : "crash");
 }
 
-/* Two steps: the result, then the thumbnail.  Storing takes milliseconds, and the loop must get its turn. */
+/* Stores result and thumbnail in separate steps: each takes milliseconds, and the loop may not wait. */
 static struct outcome *picture_store(const struct shared *shared, struct task *task,
                                      const struct image_answer *answer)
 {
@@ -412,7 +414,7 @@ static struct outcome *picture_store(const struct shared *shared, struct task *t
     return task_failure(task, "result_not_stored", "result_unsound");
 }
 
-/* The outcome of a result that is out of proportion to its source; NULL for any other. */
+/* Returns an outcome if the result is out of proportion to the source; NULL if it is not. */
 static struct outcome *excess_outcome(const struct shared *shared, struct task *task,
                                       const struct image_answer *answer)
 {

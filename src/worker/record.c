@@ -37,7 +37,7 @@ static void outcome_log(const struct shared *shared, const struct task *task,
               LOG_NUMBER("ms", spent_ms));
 }
 
-/* Follows up on a record. */
+/* Applies the effects of a record. */
 static void effect_apply(const struct record *record, struct task *task, const struct outcome_effect *effect)
 {
     struct shared *shared = record->shared;
@@ -62,9 +62,9 @@ static void effect_apply(const struct record *record, struct task *task, const s
 }
 
 /*
- * The record was refused.  Another attempt holds the job, or this record was committed and only the
- * reply was lost.  So keep files that rows name, and all of them when the rows cannot be read:
- * unnamed ones are deleted with the order.
+ * The record was refused.  Another attempt holds the job, or this record was committed but the reply was
+ * lost.  So keeps files that rows name, and all files if the rows cannot be read: the rest is deleted with
+ * the order.
  */
 static void refused_discard(struct shared *shared, struct task *task)
 {

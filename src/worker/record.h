@@ -1,4 +1,4 @@
-/* The one place that records the outcome of an attempt. */
+/* Records the outcome of an attempt.  No other file does. */
 #ifndef WORKER_RECORD_H
 #define WORKER_RECORD_H
 
@@ -16,8 +16,8 @@ struct record {
 
 /*
  * Records task->outcome and applies its effects: deletes files, announces jobs, wakes the deliveries.
- * True when the task is done with its job: recorded, or refused because the lease was lost.
- * False when the database is away: task->record_at_ms is the time of the next attempt.
+ * True if the task is done with its job: recorded, or refused because the lease was lost.
+ * False if the database is away; then task->record_at_ms is the time of the next attempt.
  */
 bool record_outcome(const struct record *record, struct task *task);
 

@@ -41,7 +41,7 @@ int64_t sender_next_ms(const struct sender *sender)
     return wait_ms < 0 ? INT64_MAX : clock_monotonic_ms() + wait_ms;
 }
 
-/* After a failure the old sender stays in use. */
+/* If the new sender cannot be made, the old one stays in use. */
 bool sender_step(struct sender *sender, struct context *context, const struct pollfd *polls, unsigned count)
 {
     struct fetch *fresh;

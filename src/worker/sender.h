@@ -1,7 +1,7 @@
 /*
- * Requests to other servers: owns the event loop of libcurl (service/net/fetch.h),
- * its poll descriptors, and its replacement after a reload.
- * For transfers and webhook deliveries, one sender each.  Knows neither of them.
+ * Requests to other servers: owns the event loop of libcurl (service/net/fetch.h) with its poll
+ * descriptors, and replaces it after a reload.  Transfers and webhook deliveries have a sender
+ * each, and the sender knows neither of them.
  */
 #ifndef WORKER_SENDER_H
 #define WORKER_SENDER_H
@@ -19,10 +19,10 @@ enum { sender_descriptors_max = fetch_descriptors_max };
 struct sender {
     const struct config *config; /* borrowed; a reload changes its values in place */
     struct fetch *fetch;
-    bool is_stale; /* made with an older configuration; replaced when no request is open */
+    bool is_stale; /* made with an older configuration; replaced as soon as no request is open */
 };
 
-/* Errors as fetch_new.  The caller closes it, after an error too. */
+/* Errors as fetch_new.  The caller closes it even after an error. */
 enum iw_error sender_open(struct sender *sender, struct context *context,
                           const struct config *config) IW_MUST_USE;
 
@@ -32,7 +32,7 @@ void sender_close(struct sender *sender);
 /* The configuration changed: new requests wait until the sender is replaced, if it must be. */
 void sender_reload(struct sender *sender);
 
-/* How many more requests may start when busy of at most most are open; 0 before a replacement. */
+/* Returns how many more requests may start if busy of at most "most" are open; 0 before a replacement. */
 unsigned sender_room(const struct sender *sender, unsigned busy, unsigned most);
 
 /* Starts a request; errors and ownership as fetch_start. */
@@ -46,8 +46,8 @@ unsigned sender_poll(const struct sender *sender, struct pollfd *polls, unsigned
 int64_t sender_next_ms(const struct sender *sender);
 
 /*
- * Continues all requests after a poll; calls done of each one that ended.
- * True when the sender was replaced: requests may start again.  Logs a failed replacement.
+ * Continues all requests after a poll, and calls done of each request that ended.
+ * True if the sender was replaced: requests may start again.  Logs a failed replacement.
  */
 bool sender_step(struct sender *sender, struct context *context, const struct pollfd *polls, unsigned count);
 

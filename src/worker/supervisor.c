@@ -74,7 +74,7 @@ static void level_apply(const struct config *config)
 
 /* ---- signals ---- */
 
-/* Signing keys that do not belong to the database, or cannot be read, keep the old ones. */
+/* If the signing keys cannot be read, or do not belong to the database, the old keys stay in use. */
 static enum iw_error keys_reload(struct worker *worker)
 {
     struct context *context = &worker->context;
@@ -92,7 +92,7 @@ static enum iw_error keys_reload(struct worker *worker)
     return error;
 }
 
-/* A bad file keeps the old configuration; keys that need a restart keep their values. */
+/* If the file is bad, the old configuration stays in use.  Keys that need a restart keep their values. */
 static void worker_reload(struct worker *worker)
 {
     struct context context;
@@ -156,7 +156,7 @@ static const struct loop_source signals_source = {.poll = signals_poll, .take = 
 
 /* ---- the loop ---- */
 
-/* True when all jobs are finished, at a second TERM, or when finishing takes too long. */
+/* True if all jobs are finished, at a second TERM, or if finishing takes too long. */
 static bool is_over(const struct worker *worker)
 {
     if (worker->shared.is_keyring_refused)
@@ -171,7 +171,7 @@ static bool is_over(const struct worker *worker)
 
 /*
  * A turn takes all events, starts all jobs that have a place, and does one slow step.
- * So an image process gets its next picture before the result of its last one is recorded.
+ * So an image process gets another picture before the previous result is recorded.
  */
 static void worker_serve(struct worker *worker)
 {
@@ -255,14 +255,14 @@ static void parts_wire(struct worker *worker)
                                  .polls_max = polls_max};
 }
 
-/* A source may hang until its time limit, so that transfers keep room for other accounts; pictures do not. */
+/* An account may fill all places for pictures, but only half of those for transfers: a source may hang. */
 static enum iw_error pools_make(struct worker *worker, struct context *context)
 {
     unsigned processes = (unsigned)worker->config.worker_processes;
     unsigned transfers = (unsigned)worker->config.worker_transfers;
     enum iw_error error = image_process_open(&worker->processes, context,
                                              processes < processes_max ? processes : processes_max);
-    /* Two for each process: while it has one, the job before is recorded or the next one waits. */
+    /* Two for each process: while a picture runs, the previous job is recorded or the next one waits. */
     task_pool_make(&worker->pools[JOB_CLASS_IMAGE], JOB_CLASS_IMAGE, 2 * worker->processes.count,
                    2 * processes_max);
     task_pool_make(&worker->pools[JOB_CLASS_TRANSFER], JOB_CLASS_TRANSFER, transfers, transfers / 2);
@@ -272,8 +272,7 @@ static enum iw_error pools_make(struct worker *worker, struct context *context)
     return error;
 }
 
-/* Waits while the file store is read-only, full or broken, so that the service recovers without an operator.
- */
+/* Waits while the file store is read-only, full or broken: the service recovers without an operator. */
 static enum iw_error store_wait(struct worker *worker, struct context *context)
 {
     for (bool is_first = true;; is_first = false) {

@@ -1,6 +1,6 @@
 /*
- * One job from its lease to its record, and the pools of such tasks.
- * Only data and its small changes.  work.h decides the steps, kind.h has the kinds of jobs.
+ * A task: a job between lease and record.  Also the pools of tasks.
+ * Holds the data only.  work.h decides the steps, kind.h has the kinds of jobs.
  */
 #ifndef WORKER_TASK_H
 #define WORKER_TASK_H
@@ -21,51 +21,51 @@ struct image_answer;
 struct image_slot;
 struct upload_sink;
 
-/* A picture that takes less is quick.  The longest wait of a prefetched job, too. */
+/* A picture that takes less time is quick.  A prefetched job waits no longer than this. */
 enum { task_quick_ms = 1000 };
 
 enum task_state {
     TASK_FREE,       /* no job */
-    TASK_LEASED,     /* its inputs are not open yet */
+    TASK_LEASED,     /* the inputs are not open yet */
     TASK_PREFETCHED, /* ready to start; waits for a place */
     TASK_RUNNING,    /* an image process, a child or the network works on it */
-    TASK_ANSWERED,   /* the work ended; its outcome is not made yet */
+    TASK_ANSWERED,   /* the work ended; the outcome is not made yet */
     TASK_RECORDING   /* the outcome waits for the database */
 };
 
-/* The part of a job on one picture.  Descriptors are -1 when closed. */
+/* The part of a job on one picture.  A closed descriptor is -1. */
 struct picture_part {
     int input_file;    /* open until the job starts */
-    int original_file; /* the same; only for an extraction with its original */
+    int original_file; /* the same; only for an extraction with an original */
     int64_t input_bytes;
     int candidates_file; /* the same; the account's numbers, only for an extraction */
     uint64_t watermark_number;
     int result_file; /* anonymous; the image process writes to it */
     int thumbnail_file;
-    struct image_slot *process; /* valid when TASK_RUNNING */
-    bool is_process_fresh;      /* it served no picture before this one */
+    struct image_slot *process; /* valid if TASK_RUNNING */
+    bool is_process_fresh;      /* the process served no picture before */
 
     /* TASK_ANSWERED */
-    const struct image_answer *answer; /* NULL: the process died */
-    int wait_status;                   /* valid when it died */
+    const struct image_answer *answer; /* NULL if the process died */
+    int wait_status;                   /* valid if it died */
     bool is_stored;                    /* the result is stored, the thumbnail is not */
 };
 
 /* The part of an archive. */
 struct archive_part {
-    pid_t child;    /* 0: none */
-    int child_pipe; /* it writes its report there; -1: none */
+    pid_t child;    /* 0 if none runs */
+    int child_pipe; /* the child writes the report into it; -1 if none runs */
     struct storage_key key;
-    const struct archive_report *report; /* valid when TASK_ANSWERED */
+    const struct archive_report *report; /* valid if TASK_ANSWERED */
 };
 
 /* The part of a transfer. */
 struct transfer_part {
-    struct upload_sink *sink;       /* of a fetch; NULL: none */
+    struct upload_sink *sink;       /* of a fetch; NULL in other cases */
     struct storage_key key;         /* of the fetched bytes; valid with sink */
-    int source_file;                /* of a push; -1: none */
-    char server[fetch_server_size]; /* valid when TASK_RUNNING */
-    struct fetch_result result;     /* valid when TASK_ANSWERED */
+    int source_file;                /* of a push; -1 in other cases */
+    char server[fetch_server_size]; /* valid if TASK_RUNNING */
+    struct fetch_result result;     /* valid if TASK_ANSWERED */
 };
 
 struct task {
@@ -76,17 +76,18 @@ struct task {
     struct job job;
     uint64_t turn;            /* the lowest starts first */
     int64_t begun_ms;         /* monotonic: of the lease, then of the start */
-    int64_t deadline_ms;      /* monotonic; valid when TASK_RUNNING */
-    bool is_overdue;          /* killed at its deadline */
-    int64_t release_at_ms;    /* monotonic; valid when TASK_PREFETCHED */
-    int64_t release_retry_ms; /* monotonic: not before, after a release that failed */
+    int64_t deadline_ms;      /* monotonic; valid if TASK_RUNNING */
+    bool is_overdue;          /* killed at the deadline */
+    int64_t release_at_ms;    /* monotonic; valid if TASK_PREFETCHED */
+    int64_t release_retry_ms; /* monotonic: no release before, after a failed release */
 
-    /* The part of its kind, valid from TASK_LEASED to TASK_ANSWERED. */
+    /* The part of the job's kind is valid from TASK_LEASED to TASK_ANSWERED. */
     struct picture_part picture;
     struct archive_part archive;
     struct transfer_part transfer;
 
-    /* TASK_RECORDING.  The keys name the files that the task stored; order_id 0: none. */
+    /* TASK_RECORDING.  The keys name the files that the task stored; order_id is 0 if there is no such file.
+     */
     struct outcome outcome;
     struct storage_key result_key;
     struct storage_key thumbnail_key;
@@ -110,7 +111,7 @@ void task_pool_free(struct task_pool *pool);
 unsigned task_count(const struct task_pool *pool, enum task_state state);
 unsigned task_busy_count(const struct task_pool *pool);
 
-/* The task in a state with the lowest turn; NULL: none. */
+/* Returns the task in a state with the lowest turn; NULL if there is none. */
 struct task *task_first(const struct task_pool *pool, enum task_state state);
 
 /* Puts a leased job into a free task, with copies of its texts. */
@@ -119,20 +120,21 @@ void task_assign(struct task_pool *pool, const struct job *job);
 /* The job starts: TASK_RUNNING without a deadline. */
 void task_start(struct task *task);
 
-/* An empty outcome of this kind, to fill and return. */
+/* Makes an empty outcome of this kind, to fill and return. */
 struct outcome *task_outcome(struct task *task, enum outcome_kind kind);
 
-/* The outcome of a failed attempt; sentence NULL: that of the error.  reason is constant or the task's. */
+/* Makes the outcome of a failed attempt.  If sentence is NULL, it is that of the error.  The task borrows
+ * reason. */
 struct outcome *task_trouble(struct task *task, enum job_trouble trouble, enum iw_error error,
                              const char *sentence, const char *reason);
 
 /*
- * The outcome of the error in the task's context, logged as event.  An unavailable service
- * does not count as a failure of the file.  reason is used where the context has none.
+ * Makes the outcome of the error in the task's context, and logs it as event.  An unavailable service
+ * does not count as a failure of the file.  If the context has no reason, the outcome gets reason.
  */
 struct outcome *task_failure(struct task *task, const char *event, const char *reason);
 
-/* Deletes the files that the task stored.  Remaining ones are deleted with the order. */
+/* Deletes the files that the task stored.  Files that remain are deleted with the order. */
 void task_discard(struct task *task, struct storage *storage);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { redirects_max = 3 };
 
-/* The server at the other end, and its error codes. */
+/* The server at the other end, and the error codes about it. */
 struct transfer_side {
     enum peer peer;
     const char *name;
@@ -30,7 +30,7 @@ static const struct transfer_side source_side = {PEER_SOURCE, "The source URL", 
 static const struct transfer_side target_side = {PEER_TARGET, "The output target", IW_OUTPUT_TARGET_REFUSED,
                                                  IW_OUTPUT_TARGET_REFUSED};
 
-/* An answer is judged by the table of statuses (model/peer.h), every other end by its outcome. */
+/* The table of statuses (model/peer.h) judges an answer.  Without an answer the outcome decides. */
 static enum peer_fate fate_of(const struct transfer_side *side, const struct fetch_result *result)
 {
     if (result->outcome != FETCH_ANSWERED)
@@ -89,7 +89,7 @@ static void transfer_done(void *user, const struct fetch_result *result)
     task->state = TASK_ANSWERED;
 }
 
-/* True when the job must wait: an account has as many requests to a server as stay free (deliver.c). */
+/* True if the job must wait: an account may have as many requests to a server as stay free (deliver.c). */
 static bool server_is_busy(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {
     const struct task_pool *pool = transfers->pool;
@@ -131,8 +131,8 @@ static bool source_receive(void *user, const void *bytes, size_t size)
 }
 
 /*
- * Equal sources of one order are fetched once: the first file's job does it, and the others take its
- * bytes or its error. NULL: this job fetches.
+ * Equal sources of an order are fetched once.  The job of the first file does it, and the others take the
+ * bytes or the error.  NULL if this job fetches.
  */
 static struct outcome *source_share(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {
@@ -155,9 +155,9 @@ static struct outcome *source_share(const struct transfer_jobs *transfers, struc
 
 /* What an order's other files found at the server of a source. */
 struct server_view {
-    bool is_working;                /* one of them was fetched */
-    bool is_tried;                  /* a file before this one has failed and tries again */
-    const struct files_try *failed; /* one failed for good; NULL: none */
+    bool is_working;                /* a file from it was fetched */
+    bool is_tried;                  /* an earlier file has failed and is retried */
+    const struct files_try *failed; /* a file that failed for good; NULL if there is none */
 };
 
 static struct server_view server_view_of(const struct task *task, const struct files_try *tries, size_t count)
@@ -178,9 +178,9 @@ static struct server_view server_view_of(const struct task *task, const struct f
 }
 
 /*
- * Each source is tried once.  While a server gave an order nothing, one of its failed sources tries again,
- * and the others take its end: an order is no amplifier against a server that is down.  NULL: this job
- * fetches.
+ * Each source is tried once.  While a server has answered no request of an order, only one of the failed
+ * sources is retried, and the others take that outcome.  So an order does not amplify requests to a server
+ * that is down.  NULL if this job fetches.
  */
 static struct outcome *server_share(const struct transfer_jobs *transfers, struct task *task, const char *url)
 {

@@ -1,6 +1,6 @@
 /*
  * Jobs on the network: sources fetched into the store, results pushed to their
- * targets.  All of them share one sender; none holds an image process.
+ * targets.  They share one sender, and occupy no image process.
  */
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H

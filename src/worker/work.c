@@ -17,7 +17,7 @@ static const struct work_kind *kind_of(const struct work *work, const struct tas
     return &work->kinds[task->job.kind];
 }
 
-/* NULL: the attempt continues. */
+/* If outcome is NULL, the attempt continues. */
 static void step_end(struct task *task, const struct outcome *outcome)
 {
     if (outcome == NULL)
@@ -92,7 +92,7 @@ static void step_record(struct work *work, struct task *task)
         work_free(work, task);
 }
 
-/* The slow step of a task in a state; NULL: it has none. */
+/* The slow step of a task in a state; NULL if the state has none. */
 static void (*const steps[])(struct work *work, struct task *task) = {
     [TASK_FREE] = NULL,         [TASK_LEASED] = step_release,  [TASK_PREFETCHED] = step_release,
     [TASK_RUNNING] = step_kill, [TASK_ANSWERED] = step_finish, [TASK_RECORDING] = step_record,
@@ -131,7 +131,7 @@ static int64_t work_next_ms(const void *part)
     return next_ms;
 }
 
-/* The due task with the lowest turn; NULL: none. */
+/* Returns the due task with the lowest turn; NULL if no task is due. */
 static struct task *step_due(const struct work *work, const struct task_pool *pool, int64_t now_ms)
 {
     struct task *due = NULL;

@@ -1,6 +1,6 @@
 /*
  * Drives every task from step to step: prepare, begin, finish, record, release.
- * The kinds do the work (kind.h); record.h records.
+ * The kinds do the work (kind.h), and record.h records the outcome.
  */
 #ifndef WORKER_WORK_H
 #define WORKER_WORK_H
@@ -14,7 +14,7 @@ struct lease_state;
 struct shared;
 struct task_pool;
 
-/* A kind of jobs with its struct. */
+/* A kind of jobs, and the struct that its functions take. */
 struct work_kind {
     const struct kind *table;
     void *jobs;
@@ -38,7 +38,7 @@ void work_begin(struct work *work);
 
 extern const struct loop_timer work_timer; /* one slow step of one task */
 
-/* Ends the work of every task without a record; leases are left to end. */
+/* Ends the work of every task without a record.  The leases end by themselves. */
 void work_close(struct work *work);
 
 #endif
