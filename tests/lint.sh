@@ -37,6 +37,7 @@ rules=(
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents, comments and messages are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
+    "unit_mirror#each unit test is in the folder of the source that it names: the test of src/a/b.c is tests/unit/a/test_b.c"
     "headers_shipped#every header and every migration is in the release tarball"
     "console_texts#the console's texts have one line each, are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"
@@ -411,6 +412,21 @@ rule_headers_shipped() {
     local header
     find src sql tests/unit -name '*.h' -o -name '*.sql' | sort | while read -r header; do
         grep -rqF --include="*.am" --include="Makefile.inc" "$header" Makefile.am src tests || echo "$header is named in no .am"
+    done
+}
+
+# A name may go on after the source's: test_codec_damage.c is a test of codec.c, test_storage.c of storage*.c.
+rule_unit_mirror() {
+    local file folder name
+    find tests/unit -name 'test_*.c' | sort | while read -r file; do
+        folder=src${file#tests/unit}
+        folder=${folder%/*}
+        name=${file##*/test_}
+        name=${name%.c}
+        until compgen -G "$folder/$name.[ch]" >/dev/null || compgen -G "$folder/${name}_*.[ch]" >/dev/null; do
+            [[ $name == *_* ]] || { echo "$file: $folder/ has no ${name}.c or ${name}_*.c"; break; }
+            name=${name%_*}
+        done
     done
 }
 

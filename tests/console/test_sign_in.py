@@ -146,7 +146,7 @@ def test_the_routes_without_a_session_are_known():
 
 @pytest.mark.parametrize("path", OPEN)
 def test_a_body_before_sign_in_is_small(stack, path):
-    """Refused by its length. The pool's own limit stands behind another web server, too (test_http.c)."""
+    """Refused by its length. The pool's own limit stands behind another web server, too (test_serve.c)."""
     answer = Browser(stack).request("POST", path, {"z": [0] * 9000})
     assert answer.status == 413 and answer.code == "PAYLOAD_TOO_LARGE" and "16384" in answer.json["message"], answer
     assert Browser(stack).post(path, {"z": "x" * 16000}).status == 400

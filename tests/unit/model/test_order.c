@@ -1,12 +1,7 @@
-/* The model: order ids, the legal events of an order, the words of enums, the formats. */
-#include <stdlib.h>
-
+/* Ids, words and legal events of an order. */
 #include "base/crypto.h"
-#include "model/account.h"
-#include "model/file.h"
-#include "model/format.h"
-#include "model/order.h"
 #include "runner.h"
+#include "model/order.h"
 
 static const int64_t year_2024_ms = 1704067200000;
 
@@ -68,59 +63,12 @@ static void test_no_walk_of_events_breaks_the_rules(void)
     }
 }
 
-static void test_words_of_files_and_accounts_read_back(void)
-{
-    for (int i = 0; i < FILE_STATUS_COUNT; i++) {
-        enum file_status status = FILE_STATUS_COUNT;
-        CU_ASSERT(file_status_read(file_status_name((enum file_status)i), &status) && (int)status == i);
-    }
-    for (int i = 0; i < ACCOUNT_STATUS_COUNT; i++) {
-        enum account_status status = ACCOUNT_STATUS_COUNT;
-        CU_ASSERT(account_status_read(account_status_name((enum account_status)i), &status) &&
-                  (int)status == i);
-    }
-    enum file_status unchanged = FILE_COMPLETE;
-    CU_ASSERT(!file_status_read("Pending", &unchanged) && unchanged == FILE_COMPLETE);
-}
-
-static void test_formats_have_a_name_everywhere(void)
-{
-    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++) {
-        enum format format = (enum format)i;
-        CU_ASSERT_EQUAL(format_by_name(format_name(format)), format);
-        CU_ASSERT_EQUAL(format_by_extension(format_extension(format)), format);
-        CU_ASSERT(format_word(format) != NULL && format_media_type(format) != NULL);
-        CU_ASSERT_EQUAL(format_is_picture(format), format < FORMAT_ZIP);
-    }
-    CU_ASSERT_EQUAL(format_by_extension(".JPEG"), FORMAT_JPEG);
-    CU_ASSERT_EQUAL(format_by_extension(".HEIF"), FORMAT_HEIC);
-    CU_ASSERT_EQUAL(format_by_extension(".jxl"), FORMAT_NONE);
-    CU_ASSERT_EQUAL(format_by_name(""), FORMAT_NONE);
-    CU_ASSERT_EQUAL(format_by_name(NULL), FORMAT_NONE);
-    CU_ASSERT(!format_is_picture(FORMAT_NONE));
-}
-
-static void test_formats_of_an_extraction(void)
-{
-    struct config config = {.image_read_tiff = true, .image_read_bmp = true};
-    struct arena *arena = arena_new(0);
-    CU_ASSERT_STRING_EQUAL(formats_extensions(arena, formats_taken(&config, ORDER_WATERMARK_EMBED)),
-                           ".jpg, .jpeg, .png or .webp");
-    CU_ASSERT_STRING_EQUAL(formats_extensions(arena, formats_taken(&config, ORDER_WATERMARK_EXTRACT)),
-                           ".jpg, .jpeg, .png, .webp, .tif, .tiff or .bmp");
-    CU_ASSERT(!format_is_in(FORMAT_NONE, formats_taken(&config, ORDER_WATERMARK_EXTRACT)));
-    arena_free(arena);
-}
-
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"ids are positive and tell their time", test_ids_are_positive_and_tell_their_time},
         {"ids grow with time for any random part", test_ids_grow_with_time_for_any_random_part},
         {"names read back", test_names_read_back},
-        {"words of files and accounts read back", test_words_of_files_and_accounts_read_back},
-        {"formats have a name everywhere", test_formats_have_a_name_everywhere},
-        {"formats of an extraction", test_formats_of_an_extraction},
         {"no walk of events breaks the rules", test_no_walk_of_events_breaks_the_rules},
         CU_TEST_INFO_NULL,
     };

@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "http/edge.h"
-#include "http/failure.h"
 #include "http/response.h"
 #include "http/serve.h"
-#include "http/auth_throttle.h"
 #include "runner.h"
 
 static struct arena *arena;
@@ -217,29 +215,6 @@ static void test_locked_routes_need_a_key(void)
     CU_ASSERT(has(ask("GET", "/locked", "HTTP_AUTHORIZATION=Basic x"), "AUTH_TOKEN_INVALID_FORMAT"));
 }
 
-static void test_an_address_has_so_many_unknown_keys(void)
-{
-    auth_throttle_forget();
-    for (unsigned i = 0; i < auth_throttle_tries_max; i++)
-        CU_ASSERT_EQUAL(auth_throttle_count("192.0.2.1"), 0);
-    unsigned wait_s = auth_throttle_count("192.0.2.1");
-    CU_ASSERT(wait_s > 0 && wait_s <= auth_throttle_window_ms / 1000);
-    CU_ASSERT_EQUAL(auth_throttle_count("192.0.2.2"), 0);
-    CU_ASSERT_EQUAL(auth_throttle_count("2001:db8::1"), 0);
-    auth_throttle_forget();
-    for (unsigned i = 0; i < auth_throttle_tries_max; i++)
-        CU_ASSERT_EQUAL(auth_throttle_count(i % 2 == 0 ? "2001:db8:1:2::1" : "2001:db8:1:2:a:b:c:d"), 0);
-    CU_ASSERT(auth_throttle_count("2001:db8:1:2::99") > 0);
-    CU_ASSERT_EQUAL(auth_throttle_count("2001:db8:1:3::1"), 0);
-    for (unsigned i = 0; i < auth_throttle_tries_max; i++)
-        CU_ASSERT_EQUAL(auth_throttle_count("::ffff:192.0.2.1"), 0);
-    CU_ASSERT(auth_throttle_count("::ffff:192.0.2.1") > 0);
-    CU_ASSERT_EQUAL(auth_throttle_count("::ffff:192.0.2.2"), 0);
-    CU_ASSERT_EQUAL(auth_throttle_count("an address that is longer than any address of any kind may be"), 0);
-    auth_throttle_forget();
-    CU_ASSERT_EQUAL(auth_throttle_count("192.0.2.1"), 0);
-}
-
 static void test_bodies_are_json_objects_of_limited_size(void)
 {
     body = "{\"a\":1,\"b\":2}";
@@ -320,17 +295,6 @@ static void test_queries_are_read_strictly(void)
     }
 }
 
-static void test_every_public_code_has_its_status(void)
-{
-    CU_ASSERT_EQUAL(failure_status(IW_VALIDATION_FAILED), 400);
-    CU_ASSERT_EQUAL(failure_status(IW_AUTH_FORBIDDEN), 403);
-    CU_ASSERT_EQUAL(failure_status(IW_PROCESSED_FILE_NOT_FOUND), 404);
-    CU_ASSERT_EQUAL(failure_status(IW_ORDER_ALREADY_STARTED), 409);
-    CU_ASSERT_EQUAL(failure_status(IW_RATE_LIMIT_EXCEEDED), 429);
-    CU_ASSERT_EQUAL(failure_status(IW_SERVICE_UNAVAILABLE), 503);
-    CU_ASSERT_EQUAL(failure_status(IW_TWIN_EXISTS), 500);
-}
-
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -345,19 +309,17 @@ int main(void)
         {"an error of ours tells nothing", test_an_error_of_ours_tells_nothing},
         {"errors come as problem json when asked", test_errors_come_as_problem_json_when_asked},
         {"locked routes need a key", test_locked_routes_need_a_key},
-        {"an address has so many unknown keys", test_an_address_has_so_many_unknown_keys},
         {"bodies are json objects of limited size", test_bodies_are_json_objects_of_limited_size},
         {"a program limits bodies that anybody may send", test_a_program_limits_bodies_that_anybody_may_send},
         {"a stream is whole or cut", test_a_stream_is_whole_or_cut},
         {"queries are read strictly", test_queries_are_read_strictly},
-        {"every public code has its status", test_every_public_code_has_its_status},
         CU_TEST_INFO_NULL,
     };
     arena = arena_new(0);
     config_init(&config);
     config.api_body_max_bytes = 1024;
     body = "";
-    int code = runner_run("http", tests);
+    int code = runner_run("serve", tests);
     arena_free(arena);
     return code;
 }
