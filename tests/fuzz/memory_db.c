@@ -144,6 +144,12 @@ void db_rollback(struct db_connection *connection)
     (void)connection;
 }
 
+bool db_has_failed(const struct db_connection *connection)
+{
+    (void)connection;
+    return false;
+}
+
 bool db_is_begun(const struct db_connection *connection)
 {
     (void)connection;
