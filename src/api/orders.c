@@ -73,6 +73,14 @@ static void texts_render(struct render *render, struct arena *arena, const struc
     render_array_end(render);
 }
 
+static void same_render(struct render *render, enum same_picture same)
+{
+    if (same == SAME_PICTURE_UNKNOWN)
+        render_null(render, "isSamePicture");
+    else
+        render_boolean(render, "isSamePicture", same == SAME_PICTURE_YES);
+}
+
 static void place_render(struct render *render, const struct text_place *place)
 {
     render_string(render, "watermark", place->text);
@@ -80,6 +88,7 @@ static void place_render(struct render *render, const struct text_place *place)
     render_string(render, "orderName", place->order_name);
     render_string(render, "fileName", place->file_name);
     render_time(render, "createdAt", place->created_at_ms);
+    same_render(render, place->same);
 }
 
 /* The copy that was found. A collage may hold several: then the newest, and the others. */
@@ -91,7 +100,6 @@ static void places_render(struct render *render, const struct text_place *places
     }
     render_object_begin(render, "foundIn");
     place_render(render, &places[0]);
-    render_null(render, "isSamePicture"); /* the pictures are not compared */
     render_array_begin(render, "others");
     for (size_t i = 1; i < count; i++) {
         render_object_begin(render, NULL);
@@ -129,6 +137,7 @@ static enum iw_error show_detail(struct request *request)
             render_integer(render, "certainty", view.order.certainty);
         else
             render_null(render, "certainty");
+        same_render(render, view.order.same_picture);
         places_render(render, places, place_count);
     }
     files_render(render, &view, &texts);

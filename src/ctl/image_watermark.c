@@ -10,6 +10,7 @@
 #include "db/accounts.h"
 #include "db/db.h"
 #include "db/texts.h"
+#include "engine/watermark/likeness.h"
 #include "engine/watermark/watermark.h"
 #include "image/mark_picture.h"
 
@@ -205,10 +206,27 @@ static void report_print(const struct watermark_report *report)
             report->is_mirrored ? " mirrored" : "", report->is_untouched ? " untouched" : "");
 }
 
+/* Compare the picture with the one to which a mark of an account was added. */
+static void match_print(const struct extraction *work, int64_t account_id, unsigned index)
+{
+    struct watermark_view marked;
+    const void *bytes;
+    size_t length;
+    if (texts_view(work->db, account_id, work->numbers.numbers[index], &bytes, &length) != IW_OK)
+        return;
+    likeness_view_read(bytes, length, &marked);
+    enum watermark_match match = likeness_match(&marked, &work->numbers.views[index], NULL);
+    fprintf(stderr, "picture: %s\n",
+            match == WATERMARK_MATCH_SAME    ? "the one to which the watermark was added"
+            : match == WATERMARK_MATCH_OTHER ? "not the one to which the watermark was added"
+                                             : "too little to tell whether the watermark was added to it");
+}
+
 /* Print on stderr whose copy a number is. The API reports a mark to that account only. */
-static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t number)
+static void owner_print(struct ctl *ctl, const struct extraction *work, unsigned index)
 {
     struct text_owner owner;
+    uint64_t number = work->numbers.numbers[index];
     bool is_found = false;
     bool is_asked = work->db != NULL && texts_owner(work->db, number, &owner, &is_found) == IW_OK;
     fprintf(stderr, "number %016" PRIx64 ": ", number);
@@ -220,6 +238,10 @@ static void owner_print(struct ctl *ctl, const struct extraction *work, uint64_t
         fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
     else
         fprintf(stderr, "its account is unknown, because the database was not asked\n");
+    fprintf(stderr, "certainty: at most one of %" PRId64 " pictures without a mark gives this answer\n",
+            work->numbers.certainties[index]);
+    if (is_found)
+        match_print(work, owner.account_id, index);
 }
 
 /* Print what the key of one account has read. */
@@ -231,7 +253,7 @@ static void numbers_print(struct ctl *ctl, const struct extraction *work)
     for (unsigned i = 0; i < work->numbers.count; i++) {
         printf("%016" PRIx64 "\n", work->numbers.numbers[i]);
         if (is_verbose)
-            owner_print(ctl, work, work->numbers.numbers[i]);
+            owner_print(ctl, work, i);
     }
 }
 
@@ -314,13 +336,13 @@ const struct ctl_command image_watermark_commands[] = {
      .arguments = "IN",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--account", "ID",
-                  "number of the account whose mark is looked for; all in turn when omitted"},
-                 KEY_FILE,
-                 {"--original", "FILE", "unmarked original, to read weaker marks"},
-                 {"--verbose", NULL,
-                  "print the pose, the correlation, and the account, order, file and text of the number on "
-                  "stderr"}},
+     .options =
+         {{"--account", "ID", "number of the account whose mark is looked for; all in turn when omitted"},
+          KEY_FILE,
+          {"--original", "FILE", "unmarked original, to read weaker marks"},
+          {"--verbose", NULL,
+           "print on stderr the pose, the correlation, the account, order, file and text of the number, "
+           "the certainty, and whether the picture is the marked one"}},
      .help = "Print the numbers of a picture's watermarks, one a line; exit code 1 and no output when it has "
              "none.",
      .run = extract_run},

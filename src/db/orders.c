@@ -9,12 +9,14 @@
 #include "db/jobs.h"
 #include "db/quotas.h"
 #include "db/segments.h"
+#include "db/texts.h"
 
 /* The columns of order_read, in its order. */
 #define ORDER_COLUMNS                                                                                        \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
-    "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty"
+    "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty, "                             \
+    "o.watermark_is_same_picture"
 
 /* The columns of file_read, in its order. */
 #define FILE_COLUMNS                                                                                         \
@@ -22,7 +24,7 @@
     "f.source_url, "                                                                                         \
     "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
 
-enum { order_columns = 18 };
+enum { order_columns = 19 };
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
@@ -48,6 +50,7 @@ static void order_read(const struct db_value *columns, struct order *order)
         .updated_ms = db_integer_of(&columns[14]),
         .expires_ms = db_integer_of(&columns[15]),
         .certainty = db_integer_of(&columns[17]),
+        .same_picture = texts_same_of(&columns[18]),
         .thumbnail_store_key = db_text_of(&columns[16]),
     };
     if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
@@ -632,11 +635,14 @@ enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_i
 }
 
 enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
-                                     int64_t certainty)
+                                     int64_t certainty, enum same_picture same)
 {
-    const struct db_value values[] = {db_bytes(text, length), db_integer(certainty), db_integer(order_id)};
-    return db_run(db, "UPDATE orders SET watermark_text = ?, watermark_certainty = ? WHERE id = ?", values, 3,
-                  NULL);
+    const struct db_value values[] = {db_bytes(text, length), db_integer(certainty), texts_same_value(same),
+                                      db_integer(order_id)};
+    return db_run(db,
+                  "UPDATE orders SET watermark_text = ?, watermark_certainty = ?, "
+                  "watermark_is_same_picture = ? WHERE id = ?",
+                  values, 4, NULL);
 }
 
 enum iw_error orders_status(const struct db *db, int64_t order_id, enum order_status *status)

@@ -118,9 +118,9 @@ enum iw_error orders_archive_write(const struct db *db, int64_t order_id, const 
 enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_id,
                                             const uint8_t digest[32]) IW_MUST_USE;
 
-/* Writes the text that an extraction read, and its certainty. */
+/* Writes the text that an extraction read, its certainty, and whether the picture is the marked one. */
 enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
-                                     int64_t certainty) IW_MUST_USE;
+                                     int64_t certainty, enum same_picture same) IW_MUST_USE;
 
 /* The status of an order; ORDER_NOT_FOUND. */
 enum iw_error orders_status(const struct db *db, int64_t order_id, enum order_status *status) IW_MUST_USE;

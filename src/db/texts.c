@@ -161,10 +161,52 @@ enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned
     return IW_OK;
 }
 
-enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number)
+enum iw_error texts_view_write(const struct db *db, int64_t order_id, int64_t file_position, const void *view,
+                               size_t length)
 {
-    const struct db_value parameters[] = {db_integer(order_id), db_unsigned(number)};
-    return db_run(db, "INSERT IGNORE INTO readings (order_id, number) VALUES (?, ?)", parameters, 2, NULL);
+    const struct db_value parameters[] = {db_bytes(view, length), db_integer(order_id),
+                                          db_integer(file_position)};
+    return db_run(db,
+                  "UPDATE order_watermarks SET picture_view = ? WHERE order_id = ? AND file_position = ? AND "
+                  "copy = 1",
+                  parameters, 3, NULL);
+}
+
+enum iw_error texts_view(const struct db *db, int64_t account_id, uint64_t number, const void **view,
+                         size_t *length)
+{
+    struct db_rows rows;
+    const struct db_value parameters[] = {db_unsigned(number), db_integer(account_id)};
+    enum iw_error error =
+        db_run(db,
+               "SELECT f.picture_view FROM order_watermarks w JOIN order_watermarks f ON f.order_id = "
+               "w.order_id AND f.file_position = w.file_position AND f.copy = 1 WHERE w.number = ? AND "
+               "w.account_id = ? AND f.picture_view IS NOT NULL",
+               parameters, 2, &rows);
+    bool has_view = error == IW_OK && rows.count > 0;
+    *view = has_view ? db_text_of(db_at(&rows, 0, 0)) : NULL;
+    *length = has_view ? db_at(&rows, 0, 0)->length : 0;
+    return error;
+}
+
+struct db_value texts_same_value(enum same_picture same)
+{
+    return same == SAME_PICTURE_UNKNOWN ? db_null() : db_integer(same == SAME_PICTURE_YES);
+}
+
+enum same_picture texts_same_of(const struct db_value *column)
+{
+    if (column->type == DB_NULL)
+        return SAME_PICTURE_UNKNOWN;
+    return db_integer_of(column) != 0 ? SAME_PICTURE_YES : SAME_PICTURE_NO;
+}
+
+enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number,
+                                  enum same_picture same)
+{
+    const struct db_value parameters[] = {db_integer(order_id), db_unsigned(number), texts_same_value(same)};
+    return db_run(db, "INSERT IGNORE INTO readings (order_id, number, is_same_picture) VALUES (?, ?, ?)",
+                  parameters, 3, NULL);
 }
 
 enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places, size_t *count)
@@ -173,9 +215,10 @@ enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_pl
     const struct db_value parameters[] = {db_integer(order_id)};
     enum iw_error error =
         db_run(db,
-               "SELECT t.text, o.id, o.name, f.name, o.created_at FROM readings r JOIN order_watermarks w ON "
-               "w.number = r.number JOIN watermark_texts t ON t.id = w.text_id JOIN orders o ON o.id = "
-               "w.order_id JOIN files f ON f.order_id = w.order_id AND f.role = 'main' AND f.position = "
+               "SELECT t.text, o.id, o.name, f.name, o.created_at, r.is_same_picture FROM readings r JOIN "
+               "order_watermarks w ON w.number = r.number JOIN watermark_texts t ON t.id = w.text_id JOIN "
+               "orders o ON o.id = w.order_id JOIN files f ON f.order_id = w.order_id AND f.role = 'main' "
+               "AND f.position = "
                "w.file_position WHERE r.order_id = ? ORDER BY w.order_id DESC, w.file_position, w.copy",
                parameters, 1, &rows);
     if (error != IW_OK)
@@ -187,6 +230,7 @@ enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_pl
                                            .order_id = db_integer_of(db_at(&rows, i, 1)),
                                            .order_name = db_text_of(db_at(&rows, i, 2)),
                                            .file_name = db_text_of(db_at(&rows, i, 3)),
-                                           .created_at_ms = db_integer_of(db_at(&rows, i, 4))};
+                                           .created_at_ms = db_integer_of(db_at(&rows, i, 4)),
+                                           .same = texts_same_of(db_at(&rows, i, 5))};
     return IW_OK;
 }

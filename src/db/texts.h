@@ -55,8 +55,22 @@ enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_p
 enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned most, uint64_t **numbers,
                                size_t *count) IW_MUST_USE;
 
+/* The bytes of a view: the file of a copy in small (watermark_view). All copies of a file have that of the
+ * first. */
+enum iw_error texts_view_write(const struct db *db, int64_t order_id, int64_t file_position, const void *view,
+                               size_t length) IW_MUST_USE;
+
+/* The view of the file in which an account's number was embedded; length 0 if there is none. */
+enum iw_error texts_view(const struct db *db, int64_t account_id, uint64_t number, const void **view,
+                         size_t *length) IW_MUST_USE;
+
+/* A column for the answer, NULL for UNKNOWN, and back. */
+struct db_value texts_same_value(enum same_picture same);
+enum same_picture texts_same_of(const struct db_value *column);
+
 /* An extraction found a number. */
-enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number) IW_MUST_USE;
+enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number,
+                                  enum same_picture same) IW_MUST_USE;
 
 /* A copy that an extraction found, and the order that made it. */
 struct text_place {
@@ -65,6 +79,7 @@ struct text_place {
     const char *order_name;
     const char *file_name;
     int64_t created_at_ms; /* of the order */
+    enum same_picture same;
 };
 
 /* The copies that an extraction found, if their orders still exist; the array is the arena's. */

@@ -235,6 +235,7 @@ static bool answer_is_sound(struct image_answer *answer)
         answer->note_code[0] = '\0';
     return answer->version == image_protocol_version && answer->kind < image_kind_count &&
            answer->error < IW_ERROR_COUNT && answer->watermarks.count <= WATERMARK_NUMBERS_MOST &&
+           answer->view.width * answer->view.height <= WATERMARK_VIEW_PX_MOST &&
            answer->protection_percent <= 100;
 }
 

@@ -188,6 +188,7 @@ static enum iw_error embed_in(struct image_work *work, struct codec_picture *pic
     if (error != IW_OK)
         return error;
     work->answer->psnr_hundredths = (uint32_t)lround(report.psnr_db * 100);
+    work->answer->view = report.view;
     error = work_output(work, &bytes);
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }

@@ -22,7 +22,7 @@
 #include "engine/watermark/watermark.h"
 
 enum {
-    image_protocol_version = 9,
+    image_protocol_version = 10,
     image_socket = 3,
     image_weights = 4, /* descriptor of the weights, when the worker holds them open */
     image_exit_no_memory = 3,
@@ -31,7 +31,7 @@ enum {
 };
 
 /* Increase the number with image_protocol_version. */
-#define IMAGE_BUILD PACKAGE_VERSION "/8"
+#define IMAGE_BUILD PACKAGE_VERSION "/9"
 
 enum image_kind {
     IMAGE_READY = 0, /* in answers only */
@@ -95,6 +95,7 @@ struct image_answer {
     uint64_t output_bytes;
     uint64_t thumbnail_bytes;
     struct watermark_numbers watermarks;  /* extract; those of a collage are several */
+    struct watermark_view view;           /* embed: of the picture before it was marked */
     uint32_t protection_percent;          /* anti-AI: protect_percent, 0..100 */
     uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0: not measured */
     uint32_t stage_ms[image_stage_count]; /* CPU time, also of failures */

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Whether an extraction read the picture to which the watermark was added. From worst to best. */
+enum same_picture { SAME_PICTURE_NO, SAME_PICTURE_UNKNOWN, SAME_PICTURE_YES };
+
 enum order_type { ORDER_ANTI_AI, ORDER_WATERMARK_EMBED, ORDER_WATERMARK_EXTRACT, ORDER_TYPE_COUNT };
 
 enum order_status {
@@ -87,9 +90,10 @@ struct order {
     unsigned file_count;
     unsigned file_rows; /* files that were read with it, originals included; 0 when none were read */
     unsigned completed_file_count;
-    const char *watermark_text; /* NULL: none */
-    int64_t certainty;          /* of watermark_text; 0: none */
-    const char *error_code;     /* of the order as a whole; NULL: none */
+    const char *watermark_text;     /* NULL: none */
+    int64_t certainty;              /* of watermark_text; 0: none */
+    enum same_picture same_picture; /* of watermark_text */
+    const char *error_code;         /* of the order as a whole; NULL: none */
     int64_t created_ms;
     int64_t updated_ms;
     int64_t expires_ms; /* 0: never */

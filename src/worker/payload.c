@@ -39,6 +39,8 @@ static enum iw_error order_render(struct render *render, struct domain *domain,
         render_string(render, "watermarkText", order->watermark_text);
     if (status == ORDER_DETECTED && order->certainty > 0)
         render_integer(render, "certainty", order->certainty);
+    if (status == ORDER_DETECTED && order->same_picture != SAME_PICTURE_UNKNOWN)
+        render_boolean(render, "isSamePicture", order->same_picture == SAME_PICTURE_YES);
     const char *errors = order_errors(domain->context->arena, &view);
     if (errors != NULL)
         render_string(render, "errors", errors);

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "db/texts.h"
 #include "engine/protect/protect.h"
+#include "engine/watermark/likeness.h"
 #include "model/sniff.h"
 #include "worker/image_process.h"
 #include "worker/shared.h"
@@ -284,6 +285,8 @@ static enum iw_error result_store(const struct shared *shared, struct task *task
     outcome->result.width_px = answer->width_px;
     outcome->result.height_px = answer->height_px;
     outcome->result.protection_percent = (int)answer->protection_percent;
+    outcome->view = answer->view.width > 0 ? &answer->view : NULL;
+    outcome->view_bytes = WATERMARK_VIEW_BYTES(&answer->view);
     enum iw_error error = bytes_store(shared, task, task->picture.result_file, &key, &outcome->result);
     if (error != IW_OK)
         return error;
@@ -338,8 +341,32 @@ static struct outcome *outcome_note(struct task *task, const struct image_answer
     return &task->outcome;
 }
 
-static struct outcome *reading_outcome(struct task *task, const struct image_answer *answer)
+/* Compares the picture with those to which the marks were added. */
+static enum iw_error pictures_compare(const struct shared *shared, struct task *task,
+                                      const struct watermark_numbers *found, enum same_picture *same)
 {
+    static const enum same_picture same_of[] = {[WATERMARK_MATCH_OTHER] = SAME_PICTURE_NO,
+                                                [WATERMARK_MATCH_UNKNOWN] = SAME_PICTURE_UNKNOWN,
+                                                [WATERMARK_MATCH_SAME] = SAME_PICTURE_YES};
+    const struct db db = {&task->context, shared->domain.db.connection};
+    enum iw_error error = IW_OK;
+    for (unsigned i = 0; error == IW_OK && i < found->count; i++) {
+        struct watermark_view marked;
+        const void *bytes;
+        size_t length;
+        error = texts_view(&db, task->job.account_id, found->numbers[i], &bytes, &length);
+        likeness_view_read(bytes, length, &marked);
+        same[i] = same_of[likeness_match(&marked, &found->views[i], NULL)];
+    }
+    return error;
+}
+
+static struct outcome *reading_outcome(const struct shared *shared, struct task *task,
+                                       const struct image_answer *answer)
+{
+    enum same_picture *same = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *same);
+    if (answer->error == IW_OK && pictures_compare(shared, task, &answer->watermarks, same) != IW_OK)
+        return task_failure(task, "pictures_not_compared", "not_compared");
     struct outcome *outcome = task_outcome(task, OUTCOME_READING);
     uint64_t *numbers = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *numbers);
     int64_t *certainties = arena_array(task->arena, WATERMARK_NUMBERS_MOST, sizeof *certainties);
@@ -348,6 +375,7 @@ static struct outcome *reading_outcome(struct task *task, const struct image_ans
     outcome->watermark_count = answer->error == IW_OK ? answer->watermarks.count : 0;
     outcome->watermark_numbers = numbers;
     outcome->watermark_certainties = certainties;
+    outcome->watermark_same = same;
     return outcome_note(task, answer);
 }
 
@@ -446,7 +474,7 @@ static struct outcome *picture_finish(void *jobs, struct task *task)
     if (answer == NULL)
         return death_outcome(shared, task);
     bool is_reading = answer->error == IW_OK || answer->error == IW_WATERMARK_NOT_FOUND;
-    return task->job.kind == JOB_EXTRACT && is_reading ? reading_outcome(task, answer)
+    return task->job.kind == JOB_EXTRACT && is_reading ? reading_outcome(shared, task, answer)
                                                        : refusal_outcome(task, answer);
 }
 

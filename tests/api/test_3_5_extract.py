@@ -1,8 +1,9 @@
 """Contract 3.5: pictures from which a watermark is extracted, and pictures without one."""
 import re
 
+import numpy
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 
 import pictures
 from client import ORDERS
@@ -84,7 +85,40 @@ def test_each_copy_has_its_own_number(client, stack, photo):
     assert extract(client, last)["certainty"] == 10**15
     assert extract(client, last)["foundIn"] == {
         "watermark": TEXT, "orderId": order["orderId"], "orderName": order["orderName"], "fileName": "b.jpg",
-        "createdAt": order["createdAt"], "isSamePicture": None, "others": []}
+        "createdAt": order["createdAt"], "isSamePicture": True, "others": []}
+
+
+def copied(data, target):
+    """The mark of a picture on another one: what a slight blur takes away is added with the same strength everywhere."""
+    marked = pictures.decode(data)
+    texture = numpy.asarray(marked, float) - numpy.asarray(marked.filter(ImageFilter.GaussianBlur(1.5)), float)
+    whole = numpy.asarray(pictures.decode(target), float) + 0.7 * texture
+    return pictures.encode(Image.fromarray(numpy.clip(whole, 0, 255).astype("uint8")), "PNG")
+
+
+def test_a_copied_mark_is_detected_but_not_as_the_same_picture(client, stack, marked, tmp_path):
+    forged = copied(marked, pictures.jpeg(800, 600, seed=61, quality=93))
+    order = extract(client, forged)
+    assert (order["status"], order["watermarkText"], order["isSamePicture"]) == ("detected", TEXT, False)
+    assert order["foundIn"]["fileName"] == "photo.jpg" and order["foundIn"]["isSamePicture"] is False
+    told = verbose(stack, tmp_path, forged, "--account", str(client.account))
+    assert "picture: not the one to which the watermark was added\n" in told.stderr, told
+    told = verbose(stack, tmp_path, marked, "--account", str(client.account))
+    assert "picture: the one to which the watermark was added\n" in told.stderr, told
+    assert f"certainty: at most one of {10**15} pictures without a mark gives this answer\n" in told.stderr, told
+
+
+def test_an_attacked_copy_is_the_same_picture(client, marked):
+    whole = pictures.decode(marked)
+    turned = whole.rotate(12, Image.BICUBIC).crop((150, 100, 650, 500))
+    for attacked in (whole.convert("L"), whole.transpose(Image.FLIP_LEFT_RIGHT), whole.resize((400, 360)), turned):
+        order = extract(client, pictures.encode(attacked, "JPEG", quality=80))
+        assert (order["watermarkText"], order["isSamePicture"]) == (TEXT, True), attacked.size
+
+
+def test_a_small_piece_is_not_judged(client, marked):
+    order = extract(client, pictures.encode(pictures.decode(marked).crop((301, 202, 461, 322)), "PNG"))
+    assert order["status"] == "undetected" or order["isSamePicture"] is not False
 
 
 def collage(*copies):

@@ -61,7 +61,7 @@ def test_a_found_mark_names_its_order_and_file(client, marked):
     read = extract(client, copies[0][1])
     assert read["watermarkText"] == "for Ada"
     assert read["foundIn"] == {"watermark": "for Ada", "orderId": marked["orderId"], "orderName": marked["orderName"], "fileName": "beach.jpg",
-                               "createdAt": marked["createdAt"], "isSamePicture": None, "others": []}
+                               "createdAt": marked["createdAt"], "isSamePicture": True, "others": []}
 
 
 def test_of_a_text_of_several_files_the_copy_is_named(client, marked):

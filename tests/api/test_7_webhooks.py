@@ -441,6 +441,7 @@ def test_the_event_of_a_detection_has_its_text(webhook_of, end_of_extraction):
     data = hook.got()[0].json["data"]
     assert data["orderId"] == order and data["status"] == "detected" and data["type"] == "watermarkExtract"
     assert data["watermarkText"] == "für Käthe 🦊" and "downloadUrl" not in data and "errors" not in data
+    assert "isSamePicture" not in data, "the pictures were not compared"
 
 
 def test_the_event_without_a_detection_has_no_text(webhook_of, end_of_extraction):
@@ -465,6 +466,7 @@ def test_an_embedding_and_its_extraction_send_events(webhook_of, account):
     told = hook.got(2)[1].json
     assert told["eventType"] == "order.watermarkExtract.completed" and told["data"]["status"] == "detected"
     assert told["data"]["watermarkText"] == found["watermarkText"] == "für Käthe"
+    assert told["data"]["isSamePicture"] is True
 
 
 # ---- delivery ----

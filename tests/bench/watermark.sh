@@ -7,6 +7,8 @@ if ! "$IMGWARD_PYTHON" -c 'import cv2, skimage' 2>/dev/null; then
     echo "bench watermark: skipped: python3-opencv or python3-skimage is missing (./dev deps bench)"
 elif [ ! -d "$root/tests/bench/pictures" ]; then
     echo "bench watermark: skipped: there are no pictures in tests/bench/pictures (a release tarball has none)"
+elif [ "${1:-}" = --forging ]; then
+    exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark_forging" --serve "$IMGWARD_BUILD/watermark_serve" "${@:2}"
 else
     exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark" --ctl "$IMGWARD_BUILD/imgwardctl" "$@"
 fi

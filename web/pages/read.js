@@ -62,10 +62,12 @@ export function Read() {
 }
 
 // The order, file and date of the mark. A text may mark several files; the newest is first.
-function Place({ place, isMixed }) {
+function Place({ place, isMixed, isOneOfMany }) {
   return html`<p>${isMixed && html`<strong>${place.watermark}</strong><br />`}
     <${Link} to=${`/orders/${place.orderId}`}>${place.orderName}<//><br />
-    <span class="muted small">${t("read.place", { file: place.fileName, day: day(place.createdAt) })}</span></p>`;
+    <span class="muted small">${t("read.place", { file: place.fileName, day: day(place.createdAt) })}</span>
+    ${isOneOfMany && place.isSamePicture === false
+      && html`<br /><span class="small">${t("read.otherPlace")}</span>`}</p>`;
 }
 
 function Places({ found }) {
@@ -74,12 +76,15 @@ function Places({ found }) {
   const title = t(isMixed ? "read.mixed" : others.length > 0 ? "read.places" : "read.from");
   const keyOf = (place) => `${place.orderId} ${place.fileName} ${place.watermark}`;
   return html`<section aria-labelledby="places"><h2 id="places">${title}</h2>${[found, ...others].map((place) => html`
-    <${Place} key=${keyOf(place)} place=${place} isMixed=${isMixed} />`)}</section>`;
+    <${Place} key=${keyOf(place)} place=${place} isMixed=${isMixed} isOneOfMany=${others.length > 0} />`)}</section>`;
 }
 
 const Found = ({ order }) => html`<div class="found"><${Icon} name="check" /><div>
     <p class="muted">${t("read.found")}</p><p class="mark">${order.watermarkText}</p>
     <p class="muted small">${t("read.certainty", { count: number(order.certainty) })}</p></div></div>
+  ${order.isSamePicture === false && html`
+    <${Notice} kind="warning" title=${t("read.otherPicture")}>${t("read.otherPicture.help")}<//>`}
+  ${order.isSamePicture === true && html`<p class="muted small">${t("read.samePicture")}</p>`}
   <${Places} found=${order.foundIn} />`;
 
 function Nothing({ hasOriginal }) {

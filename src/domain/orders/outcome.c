@@ -109,6 +109,9 @@ static enum iw_error result_write(const struct db *db, struct outcome_write *rec
         result_name_request(db->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
     result.name = name_one(db->context->arena, &wanted);
     enum iw_error error = results_write(db, &result, record->now_ms);
+    if (error == IW_OK && record->outcome->view != NULL && job->copy == 1)
+        error = texts_view_write(db, job->order_id, job->position, record->outcome->view,
+                                 record->outcome->view_bytes);
     if (error == IW_OK)
         error = files_result_write(db, job->file_id, result.size_bytes,
                                    job->kind == JOB_PROTECT ? result.protection_percent : -1);
@@ -135,10 +138,12 @@ static enum iw_error pushed_write(const struct db *db, struct outcome_write *rec
     return usage_count(db, record);
 }
 
-/* What an extraction found of its account: the texts, one a line, and the certainty of the weakest. */
+/* What an extraction found of its account: the texts, one a line, and the worst of all certainties and
+ * matches. */
 struct findings {
     struct text texts;
     int64_t certainty;
+    enum same_picture same;
 };
 
 /* Add a number if it is of the order's account. */
@@ -149,6 +154,7 @@ static enum iw_error finding_add(const struct db *db, const struct outcome_write
     size_t length;
     uint64_t number = record->outcome->watermark_numbers[index];
     int64_t certainty = record->outcome->watermark_certainties[index];
+    enum same_picture same = record->outcome->watermark_same[index];
     enum iw_error error = texts_find(db, record->order.account_id, number, &text, &length);
     if (error != IW_OK || text == NULL)
         return error;
@@ -156,13 +162,14 @@ static enum iw_error finding_add(const struct db *db, const struct outcome_write
         text_add_string(&findings->texts, "\n");
     text_add(&findings->texts, text, length);
     findings->certainty = certainty < findings->certainty ? certainty : findings->certainty;
-    return texts_reading_write(db, record->order.id, number);
+    findings->same = same < findings->same ? same : findings->same;
+    return texts_reading_write(db, record->order.id, number, same);
 }
 
 /* A collage may hold marks of several accounts. */
 static enum iw_error reading_write(const struct db *db, struct outcome_write *record)
 {
-    struct findings findings = {.certainty = INT64_MAX};
+    struct findings findings = {.certainty = INT64_MAX, .same = SAME_PICTURE_YES};
     enum iw_error error = usage_count(db, record);
     text_init(&findings.texts, db->context->arena);
     for (unsigned i = 0; error == IW_OK && i < record->outcome->watermark_count; i++)
@@ -171,7 +178,7 @@ static enum iw_error reading_write(const struct db *db, struct outcome_write *re
     if (error != IW_OK || findings.texts.length == 0)
         return error;
     return orders_watermark_write(db, record->order.id, findings.texts.data, findings.texts.length,
-                                  findings.certainty);
+                                  findings.certainty, findings.same);
 }
 
 /* Writes the row that names the fetched bytes, and the job on them. */

@@ -34,6 +34,8 @@ struct outcome {
     struct result result;
     const char *thumbnail_store_key; /* NULL: none was made */
     uint8_t thumbnail_digest[32];    /* valid when there is one */
+    const void *view;                /* of the picture before it was marked; NULL: none */
+    size_t view_bytes;
 
     /* The note on the file, with OUTCOME_RESULT and OUTCOME_READING; NULL: none. */
     const char *note_code; /* "METADATA_LEFT_OUT" */
@@ -42,6 +44,7 @@ struct outcome {
     /* OUTCOME_READING */
     const uint64_t *watermark_numbers;    /* those found in the picture, of any account */
     const int64_t *watermark_certainties; /* of each */
+    const enum same_picture *watermark_same;
     unsigned watermark_count;
 
     /* OUTCOME_FETCHED */

@@ -474,6 +474,9 @@ bool bend_read(struct bend *bend, const struct pose *pose, const float weights[l
         !projection_fit(bend, &projection, &region, weights))
         return false;
     bool is_read = flat_decode(bend, &projection);
+    memcpy(bend->reader->pose.matrix, projection.matrix, sizeof projection.matrix);
+    memcpy(bend->reader->pose.offset, projection.offset, sizeof projection.offset);
+    memcpy(bend->reader->slant, projection.slant, sizeof projection.slant);
     workspace_rewind(bend->reader->workspace, mark);
     return is_read;
 }

@@ -201,6 +201,7 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
         fold_field(folding.folds, reader->basis, blue_radius, scratch, reader->blue);
     workspace_rewind(workspace, mark);
     reader->pose = (struct pose){{1, 0, 0, 1}, {plane->width / 2, plane->height / 2}};
+    reader->slant[0] = reader->slant[1] = 0;
     reader->has_pose = true;
     return reader_decode(reader, reader_classes, has_blue);
 }
@@ -246,6 +247,7 @@ bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const
                        const struct pose *pose)
 {
     reader->pose = *pose;
+    reader->slant[0] = reader->slant[1] = 0;
     reader->has_pose = true;
     field_posed(luma, pose, luma_radius, reader->luma);
     if (blue != NULL)

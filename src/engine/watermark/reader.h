@@ -37,6 +37,7 @@ struct reader {
     struct soft_field *blue;
     struct fold_basis *basis;
     struct pose pose;   /* of the attempt made last */
+    double slant[2];    /* perspective: the map to chips is divided by 1 + slant . (pixel - centre) */
     bool has_pose;      /* false: the picture was bent */
     uint64_t number;    /* read last */
     double correlation; /* of the word that was read last */

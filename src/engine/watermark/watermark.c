@@ -14,6 +14,7 @@
 #include "engine/watermark/shift.h"
 #include "engine/watermark/texture.h"
 #include "engine/watermark/underlay.h"
+#include "engine/watermark/view.h"
 
 enum {
     small_px = 128 * 256,     /* the underlay of smaller pictures is searched at full resolution */
@@ -442,10 +443,13 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
         return IW_IMAGE_TOO_SMALL;
     workspace_init(&workspace);
     enum iw_error error = embedding_run(&embedding, key, psnr_db, psnr_least_db);
-    if (report != NULL)
+    if (report != NULL) {
         *report = (struct watermark_report){.psnr_db = embedding.psnr_db,
                                             .correlation = embedding.reader.correlation,
                                             .attempts = embedding.reader.attempts};
+        if (error == IW_OK)
+            view_make(&embedding.plane, &embedding.reader.pose, embedding.reader.slant, &report->view);
+    }
     reader_fini(&embedding.reader);
     underlay_fini(&embedding.underlay);
     workspace_fini(&workspace);
@@ -587,10 +591,15 @@ static void reading_end(struct reading *reading, struct watermark_report *report
 /* Add the number that was read, once. */
 static void numbers_add(struct watermark_numbers *numbers, const struct reading *reading)
 {
+    bool is_under = reading->is_under;
+
     for (unsigned i = 0; i < numbers->count; i++)
         if (numbers->numbers[i] == reading->number)
             return;
     numbers->certainties[numbers->count] = candidates_certainty(reading->candidates, reading->correlation);
+    view_make_read(&reading->plane, is_under ? &reading->under : &reading->reader,
+                   is_under ? &reading->color : &reading->plane, is_under ? 2 : 1,
+                   &numbers->views[numbers->count]);
     numbers->numbers[numbers->count++] = reading->number;
 }
 

@@ -27,6 +27,21 @@ enum { WATERMARK_KEY_BYTES = 32, WATERMARK_SIDE_MIN_PX = 256 };
  */
 #define WATERMARK_KEY_PURPOSE "imgward watermark 1"
 
+/*
+ * A small grey picture in the pose of the mark, by which a picture is recognised: what a mark was added to,
+ * or what an extraction read. Stored as its first WATERMARK_VIEW_BYTES(view) bytes.
+ */
+enum { WATERMARK_VIEW_PX_MOST = 4096 };
+struct watermark_view {
+    uint8_t width; /* pixels; 0: no view */
+    uint8_t height;
+    uint8_t pitch_chips;                    /* side of a pixel: 8, 16, 32, 64 or 128 chips of the mark */
+    uint8_t origin_chips[2];                /* its corner, within a period of the mark */
+    uint8_t pixels[WATERMARK_VIEW_PX_MOST]; /* rows of luma from 1; 0: outside of the picture */
+};
+#define WATERMARK_VIEW_BYTES(view)                                                                           \
+    (offsetof(struct watermark_view, pixels) + (size_t)(view)->width * (view)->height)
+
 /* Strength of the mark; zero selects the default. */
 struct watermark_embed_options {
     double psnr_db;       /* target distortion over all color samples */
@@ -41,9 +56,10 @@ struct watermark_report {
     double scale;           /* extract: size relative to the marked picture (at most 1 MP) */
     double aspect;          /* extract: stretch, horizontal to vertical */
     bool is_mirrored;
-    bool is_untouched;       /* read without a search */
-    unsigned attempts;       /* number of words decoded */
-    double correlation_most; /* extract: of all attempts, of decoded and of candidates' words */
+    bool is_untouched;          /* read without a search */
+    unsigned attempts;          /* number of words decoded */
+    double correlation_most;    /* extract: of all attempts, of decoded and of candidates' words */
+    struct watermark_view view; /* embed: of the picture before it was marked */
 };
 
 /*
@@ -79,6 +95,7 @@ struct watermark_numbers {
      * be one of the candidates; without candidates it can be any number. Derivation: doc/watermark.md.
      */
     int64_t certainties[WATERMARK_NUMBERS_MOST];
+    struct watermark_view views[WATERMARK_NUMBERS_MOST]; /* the picture in the pose of each mark */
 };
 
 /* Numbers that a picture may carry, those of an account for example. */

@@ -839,7 +839,12 @@ static void test_answers_are_not_believed(void)
     message = sound;
     message.protection_percent = 101;
     CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
+    message = sound;
+    message.view.width = 255;
+    message.view.height = 255;
+    CU_ASSERT_EQUAL(told(&message, sizeof message, &answer), IMAGE_CLIENT_ENDED);
     memset(&message, 'x', sizeof message);
+    message.view.width = 0;
     message.watermarks.count = WATERMARK_NUMBERS_MOST;
     message.protection_percent = 0;
     message.version = image_protocol_version;

@@ -1,4 +1,5 @@
 /* The watermark engine: code, keystream, transforms, mask, pose finding, and the whole. */
+#include "engine/watermark/likeness.h"
 #include "engine/watermark/watermark.h"
 
 #include <math.h>
@@ -978,6 +979,34 @@ static void pictures_are_laid_over_each_other(void)
     free(image.pixels);
 }
 
+/* The picture of a mark differs from others. A piece of it may have too little detail, but is not another
+ * one. */
+static void pictures_are_told_apart(void)
+{
+    struct image image = texture_make(640, 480, 3, 8, 71);
+    struct image other = texture_make(640, 480, 3, 8, 72);
+    struct watermark_report report, unlike;
+    struct watermark_numbers found;
+    struct watermark_view broken = {.width = 255, .height = 255, .pitch_chips = 8};
+
+    CU_ASSERT_EQUAL_FATAL(watermark_embed(&image, test_key, 7, NULL, &report), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(watermark_embed(&other, test_key, 7, NULL, &unlike), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(watermark_extract(&image, NULL, test_key, NULL, &found, NULL), IW_OK);
+    CU_ASSERT_EQUAL(likeness_match(&report.view, &found.views[0], NULL), WATERMARK_MATCH_SAME);
+    CU_ASSERT_EQUAL(likeness_match(&unlike.view, &found.views[0], NULL), WATERMARK_MATCH_OTHER);
+    CU_ASSERT_EQUAL(likeness_match(&broken, &found.views[0], NULL), WATERMARK_MATCH_UNKNOWN);
+    CU_ASSERT_EQUAL(likeness_match(&report.view, &broken, NULL), WATERMARK_MATCH_UNKNOWN);
+    struct image piece = image;
+    piece.width_px = 420;
+    piece.height_px = 330;
+    piece.pixels = (unsigned char *)image.pixels + 101 * image.stride_bytes + (size_t)130 * 3;
+    CU_ASSERT_EQUAL_FATAL(watermark_extract(&piece, NULL, test_key, NULL, &found, NULL), IW_OK);
+    CU_ASSERT_NOT_EQUAL(likeness_match(&report.view, &found.views[0], NULL), WATERMARK_MATCH_OTHER);
+    CU_ASSERT_NOT_EQUAL(likeness_match(&unlike.view, &found.views[0], NULL), WATERMARK_MATCH_SAME);
+    free(image.pixels);
+    free(other.pixels);
+}
+
 int main(void)
 {
     static CU_TestInfo parts[] = {
@@ -1016,6 +1045,7 @@ int main(void)
         {"the same input gives the same output", the_same_input_gives_the_same_output},
         {"collages are read", collages_are_read},
         {"the original helps", the_original_helps},
+        {"pictures are told apart", pictures_are_told_apart},
         CU_TEST_INFO_NULL,
     };
     static CU_SuiteInfo suites[] = {
