@@ -219,7 +219,7 @@ static void match_print(const struct extraction *work, int64_t account_id, unsig
     fprintf(stderr, "picture: %s\n",
             match == WATERMARK_MATCH_SAME    ? "the one to which the watermark was added"
             : match == WATERMARK_MATCH_OTHER ? "not the one to which the watermark was added"
-                                             : "too little to tell whether the watermark was added to it");
+                                             : "too little is left to compare it with the marked one");
 }
 
 /* Print on stderr whose copy a number is. The API reports a mark to that account only. */

@@ -1,6 +1,10 @@
 """Watermark orders for tests: embedding, extracting, results."""
 import uuid
 
+import numpy
+from PIL import Image, ImageFilter
+
+import pictures
 from client import ORDERS
 
 
@@ -42,3 +46,11 @@ def results(client, order):
 
 def detail_files(order):
     return [(file["fileName"], file["status"]) for file in order["files"]]
+
+
+def copied(data, target):
+    """The mark of a picture on another one: what a slight blur takes away is added with the same strength everywhere."""
+    marked = pictures.decode(data)
+    texture = numpy.asarray(marked, float) - numpy.asarray(marked.filter(ImageFilter.GaussianBlur(1.5)), float)
+    whole = numpy.asarray(pictures.decode(target), float) + 0.7 * texture
+    return pictures.encode(Image.fromarray(numpy.clip(whole, 0, 255).astype("uint8")), "PNG")

@@ -1,13 +1,12 @@
 """Contract 3.5: pictures from which a watermark is extracted, and pictures without one."""
 import re
 
-import numpy
 import pytest
-from PIL import Image, ImageFilter
+from PIL import Image
 
 import pictures
 from client import ORDERS
-from marks import embedded, extract, results
+from marks import copied, embedded, extract, results
 from test_imgwardctl import ctl
 
 TEXT = "copy of the press office"
@@ -86,14 +85,6 @@ def test_each_copy_has_its_own_number(client, stack, photo):
     assert extract(client, last)["foundIn"] == {
         "watermark": TEXT, "orderId": order["orderId"], "orderName": order["orderName"], "fileName": "b.jpg",
         "createdAt": order["createdAt"], "isSamePicture": True, "others": []}
-
-
-def copied(data, target):
-    """The mark of a picture on another one: what a slight blur takes away is added with the same strength everywhere."""
-    marked = pictures.decode(data)
-    texture = numpy.asarray(marked, float) - numpy.asarray(marked.filter(ImageFilter.GaussianBlur(1.5)), float)
-    whole = numpy.asarray(pictures.decode(target), float) + 0.7 * texture
-    return pictures.encode(Image.fromarray(numpy.clip(whole, 0, 255).astype("uint8")), "PNG")
 
 
 def test_a_copied_mark_is_detected_but_not_as_the_same_picture(client, stack, marked, tmp_path):

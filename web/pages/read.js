@@ -12,6 +12,13 @@ import { Progress } from "../lib/progress.js";
 const SHOWN_PX = 320;
 const problemOf = (picture) => picture && pictureProblem(picture, "watermarkExtract");
 
+// The picture, or a sentence where the browser has no decoder, for example of TIFF.
+function Shown({ file, label }) {
+  const [isDrawn, setDrawn] = useState(true);
+  return isDrawn ? html`<${Preview} file=${file} box=${SHOWN_PX} label=${label} onDrawn=${setDrawn} />`
+    : html`<p class="undrawn muted small">${t("read.undrawn")}</p>`;
+}
+
 function Slot({ title, hint, picture, onPicture }) {
   const add = async ([file]) => { if (file) onPicture(await pictureRead(file)); };
   return html`<div class="slot"><h2>${title}</h2>
@@ -21,7 +28,7 @@ function Slot({ title, hint, picture, onPicture }) {
 
 function Chosen({ picture, onOther }) {
   const { file } = picture, problem = problemOf(picture);
-  return html`<div class="one"><${Preview} file=${file} box=${SHOWN_PX} /><div><span class="name">${file.name}</span>
+  return html`<div class="one"><${Shown} file=${file} /><div><span class="name">${file.name}</span>
     <span class="muted small">${bytes(file.size)}</span>${problem && html`<p class="bad small">${problem}</p>`}
     <p><${Button} kind="plain small" onClick=${onOther}>${t("read.other")}<//></p></div></div>`;
 }
@@ -94,7 +101,7 @@ function Nothing({ hasOriginal }) {
 }
 
 const Asked = ({ picture }) => html`<div class="one asked">
-  <${Preview} file=${picture} box=${SHOWN_PX} label=${t("read.picture", { name: picture.name })} />
+  <${Shown} file=${picture} label=${t("read.picture", { name: picture.name })} />
   <span class="name">${picture.name}</span></div>`;
 
 const Next = ({ order, onAgain }) => html`<div class="actions">${onAgain && html`

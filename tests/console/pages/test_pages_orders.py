@@ -7,6 +7,7 @@ import pytest
 
 from PIL import Image
 
+import marks
 import pictures
 
 ENDED = "Download all (ZIP)"
@@ -95,6 +96,8 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
         inside.press("Read another picture")
         inside.give([found])
         inside.says(found.name)
+        if ending == ".tiff":
+            inside.says("This browser cannot show the picture. It is read all the same.")
         inside.picture(f"read-given{ending}-1440-light")
         inside.press("Read the watermark", "button")
         inside.says("This picture has the watermark", "Sent to Grace")
@@ -104,6 +107,37 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     inside.says("boat.png")
     inside.press("Read the watermark", "button")
     inside.says("No watermark was found", "Add your unmarked original")
+
+
+def test_a_copied_watermark_is_shown_as_such(inside, tmp_path):
+    picture = tmp_path / "photo.png"
+    picture.write_bytes(pictures.png(800, 600, seed=51))
+    inside.go("/new")
+    pictures_choose(inside, [picture])
+    inside.click(inside.find("input[value=watermarkEmbed]"))
+    inside.fill("Texts, one on each line", "Sent to Ada")
+    inside.press("Make 1 marked copy")
+    inside.says("Complete")
+    inside.press("Download: photo.png Sent to Ada")
+    copy = downloaded(inside)
+    forged = tmp_path / "forged.png"
+    forged.write_bytes(marks.copied(copy.read_bytes(), pictures.png(800, 600, seed=61)))
+    inside.go("/read")
+    for found, words in ((copy, "It is the picture to which the watermark was added."),
+                         (forged, "This is not the picture to which the watermark was added")):
+        inside.give([found])
+        inside.says(found.name)
+        inside.press("Read the watermark", "button")
+        inside.says("This picture has the watermark", "Sent to Ada", words)
+        for theme in ("light", "dark"):
+            for width in (390, 1280):
+                inside.theme(theme)
+                inside.size(width)
+                assert inside.overflow() == ""
+                inside.picture(f"read-{'copied' if found == forged else 'same'}-{width}-{theme}")
+        inside.theme("light")
+        inside.size(1440)
+        inside.press("Read another picture")
 
 
 def test_many_recipients_of_one_picture_are_several_uploads(inside, tmp_path):
