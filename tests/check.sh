@@ -14,6 +14,7 @@ parts=(
     "unit#run the unit tests of every room (make check)"
     "lint#check layers, format, length of functions, words"
     "api#test the contract over HTTPS, on parallel private stacks"
+    "ways#only by name: run the sessions of the guide and the main ways of orders over HTTPS"
     "console#test the web console's API over HTTPS and its pages in Chromium, on two private stacks"
     "sdk#check the types of a client generated from the OpenAPI document, and run it over HTTPS (needs npm)"
     "fault#kill processes, Redis and MariaDB in the middle of orders, on parallel private stacks"
@@ -23,6 +24,7 @@ parts=(
     "sanitizers#run the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     "fuzz#run every fuzz target for a few seconds (needs clang)"
     "dist#run make distcheck without git, Python and autotools: build, test, install and clean the tarball"
+    "quick#only by name: build, unit, lint and ways, in two minutes"
     "host#only by name: install, use, break, upgrade and remove the service on a booted Debian 12 and 13 (needs ./dev deps host)"
 )
 
@@ -150,6 +152,10 @@ part_api() {
     pytest_count api api-last
 }
 
+part_ways() {
+    pytest_run -n 2 --dist loadfile "$root/tests/api/test_guide.py" "$root/tests/api/test_3_3_confirm.py" "$root/tests/api/test_3_watermark.py"
+}
+
 # Programs come from tests/npm; without them the tests are skipped.
 part_sdk() {
     "$root/dev" deps npm
@@ -243,11 +249,11 @@ parts_list() {
     for line in "${parts[@]}"; do printf '  %-11s %s\n' "${line%%#*}" "${line#*#}"; done
 }
 
-part_is_wanted() { [[ ($wanted == "  " && $1 != host) || $wanted == *" $1 "* ]]; }
+part_is_wanted() { [[ ($wanted == "  " && $1 != @(host|quick|ways)) || $wanted == *" $1 "* ]]; }
 
 # The parts of a group run in parallel: most of them wait, each with separate stacks. "sanitizers" and "dist" compute, at
 # low priority. The output is printed one after the other.
-groups=("unit lint" "api sdk" "fault rounds ops console" "cluster sanitizers dist")
+groups=("unit lint ways" "api sdk" "fault rounds ops console" "cluster sanitizers dist")
 
 # Runs the wanted parts of a group.
 parts_parallel() {
@@ -259,6 +265,7 @@ parts_parallel() {
             waited+=($!)
         fi
     done
+    [ ${#waited[@]} -gt 0 ] || return 0 # "wait" without a process waits for all of them
     wait "${waited[@]}"
     for part in "${running[@]}"; do cat "$out/$part.out"; done
 }
@@ -277,7 +284,6 @@ trees=(rounds sanitizers fuzz)
 
 prefetch_start() {
     local tree before=
-    trap prefetch_stop EXIT
     for tree in "${trees[@]}"; do
         part_is_wanted "$tree" || continue
         # A process group each, which can be stopped as a whole.
@@ -311,8 +317,27 @@ prefetch_stop() {
 part_run() {
     local begin=$SECONDS
     say "== $part"
+    rm -f "$out/$part.log"
+    : >"$out/$part.running"
     "part_$part"
+    rm -f "$out/$part.running"
     say "== $part took $((SECONDS - begin)) s"
+}
+
+# Prints the running parts every five seconds, with the share of tests that pytest names.  A terminal shows one line.
+progress_start() {
+    local file name share text
+    rm -f "$out"/*.running
+    while sleep 5 && kill -0 $$ 2>/dev/null; do
+        text=
+        for file in "$out"/*.running; do
+            [ -e "$file" ] || continue
+            name=$(basename "$file" .running)
+            share=$(grep -aoE '[0-9]+%' "$out/$name.log" 2>/dev/null | tail -n 1)
+            text+="${text:+, }$name${share:+ $share}"
+        done
+        [ -z "$text" ] || if [ -t 1 ]; then printf '\r\033[K   %d s: %s' $SECONDS "$text"; else say "   $SECONDS s: $text"; fi
+    done
 }
 
 main() {
@@ -324,10 +349,14 @@ main() {
     for part in "$@"; do
         [[ " ${parts[*]%%#*} " == *" $part "* ]] || { say "check: unknown part \"$part\""; parts_list; exit 2; }
     done
+    wanted=${wanted/ quick / build unit lint ways }
     # The part "rounds" belongs to "fault".
     if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi
     mkdir -p "$out"
     : >"$counts"
+    progress_start &
+    progress=$!
+    trap 'prefetch_stop; kill $progress 2>/dev/null' EXIT
     rm -f "$out"/*-prefetch.pid
     for line in "${parts[@]}"; do
         part=${line%%#*}

@@ -102,24 +102,28 @@ def font_of(size):
     return ImageFont.load_default()
 
 
-def fitted(picture):
-    """Scales the picture to a cell; the full size would not fit on a screen."""
-    copy = picture.copy()
-    copy.thumbnail((CELL, CELL), Image.LANCZOS)
-    return copy
+def middle(picture):
+    """The middle of the picture at 100 %, where the change can be judged."""
+    x, y = max(0, (picture.width - CELL) // 2), max(0, (picture.height - CELL) // 2)
+    return picture.crop((x, y, min(picture.width, x + CELL), min(picture.height, y + CELL)))
+
+
+def is_markable(path):
+    """Whether a picture is surely large enough for a watermark; the demo shows no refusal."""
+    return min(pixels(path.read_bytes()).size) >= 256
 
 
 def sheet_draw(rows, path):
-    """One row per picture: before, after, difference, with labels."""
+    """One row per picture: the middle at 100 % before, after, and the difference, with labels."""
     font, margin, label = font_of(14), 12, 22
-    heights = [max(fitted(picture).height for picture in row[1]) for row in rows]
+    heights = [max(middle(picture).height for picture in row[1]) for row in rows]
     sheet = Image.new("RGB", (3 * CELL + 4 * margin, sum(heights) + (label + 2 * margin) * len(rows) + margin), "white")
     draw, y = ImageDraw.Draw(sheet), margin
     for (texts, pictures), height in zip(rows, heights):
         for column, (text, picture) in enumerate(zip(texts, pictures)):
             x = margin + column * (CELL + margin)
             draw.text((x, y), text, fill="black", font=font)
-            sheet.paste(fitted(picture), (x, y + label))
+            sheet.paste(middle(picture), (x, y + label))
         y += height + label + 2 * margin
     sheet.save(path)
 
@@ -157,8 +161,8 @@ def main():
     _, results = order_send(client, paths)
     webhook_show(client, receiver, *hook)
     show = types.SimpleNamespace(told=told, check=check, progress=progress)
-    sample = samples.write_all(out / "samples")[0].read_bytes()
-    others = demo_orders.run(show, client, stack, sample, out)
+    marked = next((path for path in paths if is_markable(path)), None) or samples.write_all(out / "samples")[0]
+    others = demo_orders.run(show, client, stack, marked, out)
     for path, result in zip(paths, results):
         if result is None:
             lines.append(f"  {path.name:<24} no result")
@@ -174,7 +178,7 @@ def main():
         sheet_draw(rows, out / "sheet.png")
     print("\nResults:")
     print("\n".join(lines))
-    print(f"  before, after, difference: {out / 'sheet.png'}" if rows else "  nothing")
+    print(f"  before, after, difference at 100 %: {out / 'sheet.png'}" if rows else "  nothing")
     print("\n".join(others))
     sys.exit(0 if len(rows) == len(paths) else 1)
 

@@ -12,23 +12,36 @@ pictures=()
 for picture in "$@"; do
     [ -r "$picture" ] || { echo "demo: $picture cannot be read" >&2; exit 1; }
     pictures+=("$(realpath "$picture")")
+    [[ ${pictures[-1]} != "$IMGWARD_VAR/demo/"* ]] || { echo "demo: move $picture out of $IMGWARD_VAR/demo, which is emptied" >&2; exit 1; }
 done
 
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
+# logged LOG WORDS COMMAND...: runs a command with its output in a log, and every five seconds says WORDS and how many
+# lines of the log match the pattern PATTERN so far.
+logged() {
+    local log=$1 words=$2 pattern=$3 begin=$SECONDS pid code=0
+    shift 3
+    "$@" >"$log" 2>&1 &
+    pid=$!
+    while sleep 1 && kill -0 $pid 2>/dev/null; do
+        [ $(((SECONDS - begin) % 5)) -ne 0 ] || echo "  $((SECONDS - begin)) s: $(grep -cE "$pattern" "$log") $words"
+    done
+    wait $pid || code=$?
+    [ $code -eq 0 ] || tail -n 30 "$log" >&2
+    return $code
+}
+
+echo "This takes about two minutes on two cores, and one more if packages must be installed."
 step "packages"
+rm -rf "$IMGWARD_VAR/demo"
 mkdir -p "$IMGWARD_VAR/demo"
-if ! "$root/dev" deps run >"$IMGWARD_VAR/demo/deps.log" 2>&1; then
-    tail -n 5 "$IMGWARD_VAR/demo/deps.log" >&2
-    exit 1
-fi
+logged "$IMGWARD_VAR/demo/deps.log" "packages set up" '^Setting up ' "$root/dev" deps run
 tail -n 1 "$IMGWARD_VAR/demo/deps.log"
 
 step "build"
-if ! "$root/dev" build >"$IMGWARD_VAR/demo/build.log" 2>&1; then
-    tail -n 30 "$IMGWARD_VAR/demo/build.log" >&2
-    exit 1
-fi
+sources=$(find "$root/src" -name '*.c' | wc -l)
+logged "$IMGWARD_VAR/demo/build.log" "of about $sources files compiled" '^  CC ' "$root/dev" build
 tail -n 1 "$IMGWARD_VAR/demo/build.log"
 
 step "a private stack"

@@ -21,12 +21,12 @@ def ended(show, client, order, *statuses):
     return data
 
 
-def embed(show, client, picture, out):
+def embed(show, client, path, out):
     """One copy per watermark text; the paths of the copies."""
-    created = show.check(marks.embed(client, [("landscape.jpg", None, TEXTS)]), 201)
+    created = show.check(marks.embed(client, [(path.name, None, TEXTS)]), 201)
     order = created.data["orderId"]
     show.told("POST", "/api/v2/orders/wtr-embed", created, f"order {order}, {len(TEXTS)} texts")
-    sent = show.check(client.upload(created.data["files"][0]["uploadUrl"], picture), 201)
+    sent = show.check(client.upload(created.data["files"][0]["uploadUrl"], path.read_bytes()), 201)
     show.told("PUT", "the presigned URL", sent, "the order starts by itself")
     ended(show, client, order, "complete")
     found = []
@@ -48,19 +48,19 @@ def extract(show, client, name, data, text):
     return f"  {name:<24} {order['status']}" + (f": \"{text}\"" if text else "")
 
 
-def by_url(show, client, url):
-    created = show.check(client.create([{"fileName": "by-url.jpg", "imageUrl": url}], kind="anti-ai/with-urls"), 201)
+def by_url(show, client, url, suffix):
+    created = show.check(client.create([{"fileName": "by-url" + suffix, "imageUrl": url}], kind="anti-ai/with-urls"), 201)
     show.told("POST", "/api/v2/orders/anti-ai/with-urls", created, f"{created.data['status']}, no upload, no confirm")
     ended(show, client, created.data["orderId"], "complete")
     [(name, data)] = marks.results(client, created.data["orderId"])
     return f"  {name:<24} fetched, protected, {len(data)} bytes"
 
 
-def zero_copy(show, client, stack, remotes):
+def zero_copy(show, client, stack, remotes, suffix):
     until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
     created = show.check(client.create(
-        [{"fileName": "zero-copy.jpg", "imageUrl": remotes.url("/source.jpg")}], kind="anti-ai/with-urls",
-        mode={"zeroCopy": True}, outputTargets=[{"fileKey": "demo/zero-copy.jpg", "url": remotes.url("/target.jpg"),
+        [{"fileName": "zero-copy" + suffix, "imageUrl": remotes.url("/source.jpg")}], kind="anti-ai/with-urls",
+        mode={"zeroCopy": True}, outputTargets=[{"fileKey": "demo/zero-copy" + suffix, "url": remotes.url("/target.jpg"),
                                                  "presignedUrlExpiresAt": until.strftime("%Y-%m-%dT%H:%M:%SZ")}]), 201)
     order = created.data["orderId"]
     show.told("POST", "/api/v2/orders/anti-ai/with-urls", created, "zero copy")
@@ -70,20 +70,20 @@ def zero_copy(show, client, stack, remotes):
     left = stack.stored(order)
     if left:
         fail(f"a zero-copy order left {left}")
-    return f"  {'zero-copy.jpg':<24} {len(body)} bytes PUT to its target as {headers['Content-Type']}, nothing kept here"
+    return f"  {'zero-copy' + suffix:<24} {len(body)} bytes PUT to its target as {headers['Content-Type']}, nothing kept here"
 
 
-def run(show, client, stack, picture, out):
-    """Sends all these orders and prints a line about each."""
-    remotes = remotes_module.Remotes()
+def run(show, client, stack, path, out):
+    """Sends all these orders with one picture and prints a line about each."""
+    remotes, picture = remotes_module.Remotes(), path.read_bytes()
     remotes.gives["/source.jpg"] = picture
     try:
-        copies = embed(show, client, picture, out)
-        lines = [f"  {name:<24} marked, {len(data)} bytes  {out / name}" for name, data in copies]
+        copies = embed(show, client, path, out)
+        lines = [f"  {name:<24} marked, {len(picture)} -> {len(data)} bytes  {out / name}" for name, data in copies]
         lines += [extract(show, client, name, data, text) for (name, data), text in zip(copies, TEXTS)]
-        lines.append(extract(show, client, "unmarked.jpg", picture, ""))
-        lines.append(by_url(show, client, remotes.url("/source.jpg")))
-        lines.append(zero_copy(show, client, stack, remotes))
+        lines.append(extract(show, client, path.name, picture, ""))
+        lines.append(by_url(show, client, remotes.url("/source.jpg"), path.suffix))
+        lines.append(zero_copy(show, client, stack, remotes, path.suffix))
     finally:
         remotes.close()
     return lines
