@@ -38,6 +38,7 @@ rules=(
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents, comments and messages are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
     "unit_mirror#each unit test is in the folder of the source that it names: the test of src/a/b.c is tests/unit/a/test_b.c"
+    "formats#the OpenAPI document, the database and the configuration have the formats of src/model/format.c"
     "headers_shipped#every header and every migration is in the release tarball"
     "console_texts#the console's texts have one line each, are complete in each language and used"
     "console_weight#the console's first load is at most 80 kB compressed"
@@ -222,6 +223,7 @@ rule_layers() {
 
 # The folders of a room, from the lowest one; "." is the room's own files.
 floors="
+codec: metadata .
 domain: . people accounts webhooks orders files
 service: secret redis net files
 "
@@ -404,6 +406,31 @@ rule_one_version() {
     head -n 1 debian/changelog | grep -qF "imgward ($version)" || echo "debian/changelog: its first entry is not of $version"
     production | xargs grep -nF "$version" /dev/null
     grep -nF "$version" doc/*.[58] packaging/*/*.service.in Makefile.am dev 2>/dev/null
+}
+
+# Rows of the table of formats: name, word, title and whether it is changed; without archives.
+formats_listed() {
+    tr -s ' \n' ' ' <src/model/format.c | grep -oE '\{"[a-z]+", "[A-Z]+", "[A-Za-z]+",[^{]*\{[^}]*\},[^,]*' |
+        sed -E 's/^\{"([a-z]+)", "([A-Z]+)", "([A-Za-z]+)".*, *(true|false)$/\1 \2 \3 \4/' | grep -v '^zip '
+}
+
+rule_formats() {
+    local rows words names changed name key
+    rows=$(formats_listed)
+    [ "$(wc -l <<<"$rows")" -ge 3 ] || { echo "src/model/format.c: the rows of the table cannot be read"; return; }
+    words=$(awk '{ printf "%s%s", sep, $2; sep = ", " }' <<<"$rows")
+    names=$(awk -v quote="'" '{ printf "%s%s%s%s", sep, quote, $1, quote; sep = ", " }' <<<"$rows")
+    changed=$(awk -v quote="'" '$4 == "true" { printf "%s%s%s%s", sep, quote, $1, quote; sep = ", " }' <<<"$rows")
+    grep -nE 'fileFormat: \{type: string, enum:' doc/openapi.yaml | grep -vF "enum: [$words]" | sed "s/^/doc\/openapi.yaml: not [$words]: /"
+    for name in "$names" "$changed"; do
+        cat sql/*.sql | grep -qE " format ENUM\\($name\\)" || echo "sql: no column format has ENUM($name)"
+    done
+    while read -r name _ _ key; do
+        [ "$key" = true ] || grep -q "BOOLEAN(image, read_$name," src/base/config.c || echo "src/base/config.c: no key read_$name"
+    done <<<"$rows"
+    awk '{ print $3 }' <<<"$rows" | while read -r name; do
+        grep -q "^| $name |" doc/pictures.md || grep -qE "\b$name\b" doc/pictures.md || echo "doc/pictures.md: does not name $name"
+    done
 }
 
 rule_plain_words() { "$IMGWARD_PYTHON" tests/prose.py; }

@@ -50,7 +50,7 @@
     X(EMAIL_UNVERIFIED, "Your e-mail address is not verified; open the link in the mail.")                   \
     X(LAST_OWNER, "The account would have no owner; make another member an owner first.")                    \
     X(IMAGE_CORRUPT, "The image is damaged and cannot be decoded; export it again.")                         \
-    X(IMAGE_FORMAT_UNSUPPORTED, "The file is not a JPEG, PNG or WebP image; convert it to one of these.")    \
+    X(IMAGE_FORMAT_UNSUPPORTED, "The picture has a format that is not supported; convert it to a JPEG.")     \
     X(IMAGE_TOO_LARGE, "The image is too large; scale it down.")                                             \
     X(IMAGE_TOO_SMALL, "The image is too small; use a larger image.")                                        \
     X(SOURCE_UNREACHABLE, "The source URL did not answer in several attempts; check it and order again.")    \

@@ -71,7 +71,7 @@ static enum iw_error head_read(struct context *context, const unsigned char *dat
     uint32_t head_bytes = little(data + file_head_bytes, 4);
     bool is_core = head_bytes == core_bytes;
     if (!is_core && head_bytes < info_bytes)
-        return driver_damaged(context, "BMP");
+        return driver_damaged(context, FORMAT_BMP);
     uint32_t compression = is_core ? 0 : little(data + 30, 4);
     int32_t height = (int32_t)little(data + (is_core ? 20 : 22), is_core ? 2 : 4);
     *bmp = (struct bmp){.is_top_down = height < 0,

@@ -25,9 +25,21 @@ static enum iw_error driver_of(struct context *context, const void *data, size_t
     bool is_read = format_is_picture(format) ||
                    (limits->engine.is_read_only && format_is_in(format, limits->formats_more));
     *driver = is_read ? drivers[format] : NULL;
-    return *driver == NULL
-               ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size))
-               : IW_OK;
+    return *driver == NULL ? context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s",
+                                          sniff_advice(context->arena, data, size))
+                           : IW_OK;
+}
+
+void codec_open(unsigned formats)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (format_is_in((enum format)i, formats) && drivers[i] != NULL && drivers[i]->prepare != NULL)
+            drivers[i]->prepare();
+}
+
+bool codec_reads_rows(const struct codec_picture *picture)
+{
+    return picture->driver->decode_rows != NULL;
 }
 
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,
@@ -71,14 +83,18 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
     const struct codec_driver *driver;
     memset(picture, 0, sizeof *picture);
     enum iw_error error = driver_of(context, data, size, limits, &driver);
-    if (error == IW_OK && (driver == &jpeg_driver || driver == &webp_driver))
-        error = transfer_check(context, data, size);
+    if (error == IW_OK && driver->compressed != NULL) {
+        const struct transfer_bytes bytes = driver->compressed(data, size);
+        error = transfer_check(context, &bytes, format_title(sniff_format(data, size)));
+    }
     if (error == IW_OK)
         error = driver_decode(context, driver, data, size, limits, picture);
     if (error == IW_OK && limits->is_partial_allowed)
         error = rows_crop(context, size, picture);
-    if (error == IW_OK && !limits->engine.is_read_only)
-        clean_picture(picture, data, size);
+    if (error == IW_OK && !limits->engine.is_read_only) {
+        driver->clean(picture->keep, data, size);
+        packets_clean(picture->keep, driver->xmp);
+    }
     if (error != IW_OK)
         codec_picture_free(picture);
     else if (!picture->header.is_lossy && !limits->engine.is_read_only)
@@ -120,7 +136,7 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     memset(bytes, 0, sizeof *bytes);
     preview_render(picture);
     clean_note(context, picture->keep);
-    enum iw_error error = drivers[picture->header.format]->encode(context, picture, bytes);
+    enum iw_error error = picture->driver->encode(context, picture, bytes);
     if (error != IW_OK)
         bytes_free(bytes);
     else
@@ -128,9 +144,15 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     return error;
 }
 
+bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
+{
+    return picture->driver->finer != NULL && picture->driver->finer(picture, level) &&
+           (limits->memory_max_bytes == 0 || picture->header.encode_memory_bytes <= limits->memory_max_bytes);
+}
+
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture)
 {
-    return packets_opt_out(context, picture);
+    return packets_opt_out(context, picture->keep, picture->driver->xmp);
 }
 
 void codec_picture_free(struct codec_picture *picture)

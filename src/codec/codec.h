@@ -33,27 +33,16 @@
 
 #include "codec/bytes.h"
 #include "codec/limits.h"
-#include "engine/image.h"
-
-/* JPEG scans. Each is a pass over the whole picture, so the number limits CPU time. */
-enum { codec_scans_max = 100 };
-
-/* Readable rows of a partial picture; fewer is IMAGE_CORRUPT. The watermark reader needs as many. */
-enum { codec_partial_rows_least = 48 };
-
-struct codec_keep; /* private to the codecs: everything besides the pixels */
-
-struct codec_picture {
-    struct codec_header header;
-    struct image image; /* may be changed in place, but not its dimensions */
-    struct codec_keep *keep;
-};
+#include "codec/picture.h"
 
 /*
- * Receives rows from first_row_px on as a picture of strip->height_px rows. Any result but
- * IW_OK ends the decoding with it.
+ * Loads what the decoders of these formats need: plugins of libheif. A process calls it before it is sealed;
+ * otherwise the first such picture does it.
  */
-typedef enum iw_error codec_rows_taker(void *user, uint32_t first_row_px, const struct image *strip);
+void codec_open(unsigned formats);
+
+/* True if codec_decode_rows decodes only the rows that it passes, so that ending it saves time. */
+bool codec_reads_rows(const struct codec_picture *picture);
 
 /* Read and check the header. IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,

@@ -1,14 +1,10 @@
 /* A grey picture as one of colours, for marks that grey cannot hold. */
 #include "codec/color.h"
 
-#include <stdio.h>
-
-#include <jpeglib.h>
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/metadata/keep.h"
+#include "codec/driver.h"
 #include "codec/space.h"
 
 /* Copy grey into three channels, with its alpha. Samples have 8 or 16 bits. */
@@ -52,32 +48,13 @@ static void chunks_drop(struct codec_keep *keep, bool is_converted)
     } dropped[] = {
         {KEEP_TAG('b', 'K', 'G', 'D'), false}, {KEEP_TAG('s', 'B', 'I', 'T'), false},
         {KEEP_TAG('i', 'C', 'C', 'P'), true},  {KEEP_TAG('g', 'A', 'M', 'A'), true},
-        {KEEP_TAG('c', 'H', 'R', 'M'), true},  {JPEG_APP0 + 2, true},
+        {KEEP_TAG('c', 'H', 'R', 'M'), true},  {keep_app0 + 2, true},
     };
     for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
         for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++)
             if (chunk->tag == dropped[i].tag && (is_converted || !dropped[i].is_space))
                 chunk->tag = 0;
     keep_sweep(keep);
-}
-
-/* The colours have the quantisers of grey, and no subsampling. */
-static void jpeg_components(struct codec_keep *keep)
-{
-    enum { transform_at = 11, transform_ycc = 1 };
-    struct keep_jpeg *jpeg = &keep->jpeg;
-    jpeg->color_space = JCS_YCbCr;
-    jpeg->component_count = 3;
-    jpeg->coefficient_bytes *= 3;
-    for (int c = 0; c < 3; c++) {
-        jpeg->h_sampling[c] = jpeg->v_sampling[c] = 1;
-        memcpy(jpeg->quant[c], jpeg->quant[0], sizeof jpeg->quant[c]);
-    }
-    /* Adobe's marker says how three components are stored. */
-    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-        if (chunk->tag == JPEG_APP0 + 14 && chunk->size > transform_at &&
-            memcmp(chunk->data, "Adobe", 5) == 0)
-            chunk->data[transform_at] = transform_ycc;
 }
 
 /* Fill the samples of the colour picture. False: no memory. */
@@ -118,7 +95,7 @@ bool color_expand(struct codec_picture *picture, const struct codec_limits *limi
     picture->header.channels = color.channels;
     picture->header.encode_memory_bytes *= 3;
     chunks_drop(picture->keep, is_converted);
-    if (picture->header.format == FORMAT_JPEG)
-        jpeg_components(picture->keep);
+    if (picture->driver->color != NULL)
+        picture->driver->color(picture->keep);
     return true;
 }

@@ -2,7 +2,7 @@
 #ifndef CODEC_COLOR_H
 #define CODEC_COLOR_H
 
-#include "codec/codec.h"
+#include "codec/picture.h"
 
 /*
  * Make a grey picture, as decoded, one of three equal colours. Samples with a grey profile are converted

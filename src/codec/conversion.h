@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "codec/codec.h"
+#include "codec/picture.h"
 
 struct conversion {
     cmsContext lcms;

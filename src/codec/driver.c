@@ -10,12 +10,12 @@ enum iw_error driver_cut(struct context *context, size_t size)
                         size);
 }
 
-enum iw_error driver_damaged(struct context *context, const char *format)
+enum iw_error driver_damaged(struct context *context, enum format format)
 {
     return context_fail(context, IW_IMAGE_CORRUPT,
                         "The %s image is damaged and cannot be decoded. Export it again and upload the new "
                         "file.",
-                        format);
+                        format_title(format));
 }
 
 static enum iw_error picture_make(struct context *context, struct codec_picture *picture)
@@ -38,8 +38,24 @@ static enum iw_error picture_make(struct context *context, struct codec_picture 
 enum iw_error driver_decode(struct context *context, const struct codec_driver *driver, const void *data,
                             size_t size, const struct codec_limits *limits, struct codec_picture *picture)
 {
+    picture->driver = driver;
     enum iw_error error = driver->probe(context, data, size, limits, &picture->header);
     if (error == IW_OK)
         error = picture_make(context, picture);
     return error == IW_OK ? driver->decode(context, data, size, limits, picture) : error;
+}
+
+const unsigned char *driver_icc(struct arena *arena, const struct codec_picture *picture, size_t *size)
+{
+    return picture->driver->icc == NULL ? NULL : picture->driver->icc(arena, picture->keep, size);
+}
+
+unsigned driver_orientation(const struct codec_picture *picture)
+{
+    struct exif exif;
+    if (picture->keep->orientation != 0)
+        return picture->keep->orientation;
+    const struct keep_chunk *chunk =
+        keep_find(picture->keep, picture->driver->exif.tag, exif_prefix, picture->driver->exif.prefix_bytes);
+    return chunk != NULL && exif_open(&exif, chunk->data, chunk->size) ? exif_orientation(&exif) : 1;
 }

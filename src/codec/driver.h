@@ -2,11 +2,21 @@
 #ifndef CODEC_DRIVER_H
 #define CODEC_DRIVER_H
 
-#include "codec/codec.h"
+#include "codec/bytes.h"
 #include "codec/metadata/keep.h"
+#include "codec/picture.h"
+#include "codec/transfer.h"
 
-/* Functions of one format; a row of the table in codec.c. */
+/* The most bytes of an ICC profile. */
+enum { driver_icc_max_bytes = 4 * 1024 * 1024 };
+
+/*
+ * Everything that the codecs know of one format. Names, first bytes and the switch of the configuration are
+ * in model/format.c, because programs without image libraries need them.
+ */
 struct codec_driver {
+    /* NULL: nothing. Loads what the decoder needs before the process is sealed. */
+    void (*prepare)(void);
     enum iw_error (*probe)(struct context *context, const unsigned char *data, size_t size,
                            const struct codec_limits *limits, struct codec_header *header);
     enum iw_error (*decode)(struct context *context, const unsigned char *data, size_t size,
@@ -14,15 +24,31 @@ struct codec_driver {
     /* NULL: decode the whole picture, then pass its rows. */
     enum iw_error (*decode_rows)(struct context *context, const unsigned char *data, size_t size,
                                  const struct codec_limits *limits, codec_rows_taker *taker, void *user);
+    /* NULL: signature or checksums of the format show a transfer as text. */
+    struct transfer_bytes (*compressed)(const unsigned char *data, size_t size);
+
+    /* The profile in the arena. NULL: the format is read as sRGB; the result is NULL if there is no sound
+     * one. */
+    const unsigned char *(*icc)(struct arena *arena, const struct codec_keep *keep, size_t *size);
+    bool has_color_chunks; /* cICP, gAMA, cHRM and sRGB of PNG declare the colour space, too */
+    struct {
+        uint32_t tag; /* of the piece; 0: none */
+        size_t prefix_bytes;
+    } exif;
+
+    /* Only of formats that are changed and written: */
     enum iw_error (*encode)(struct context *context, const struct codec_picture *picture,
                             struct codec_bytes *bytes);
+    void (*clean)(struct codec_keep *keep, const unsigned char *data, size_t size); /* see metadata/clean.h */
+    const struct packets_place *xmp;
+    bool (*finer)(struct codec_picture *picture, unsigned level); /* NULL: see codec_finer; no level */
+    void (*color)(struct codec_keep *keep); /* NULL: nothing. A grey picture became one of colours */
 };
 
+/* The rows. */
 extern const struct codec_driver jpeg_driver;
 extern const struct codec_driver png_driver;
 extern const struct codec_driver webp_driver;
-
-/* Read only: without an encoder. */
 extern const struct codec_driver heif_driver;
 extern const struct codec_driver tiff_driver;
 extern const struct codec_driver gif_driver;
@@ -39,7 +65,13 @@ enum iw_error driver_decode(struct context *context, const struct codec_driver *
 /* IMAGE_CORRUPT: the file is truncated. */
 enum iw_error driver_cut(struct context *context, size_t size);
 
-/* IMAGE_CORRUPT: the file is damaged; format is "JPEG" and so on. */
-enum iw_error driver_damaged(struct context *context, const char *format);
+/* IMAGE_CORRUPT: the file is damaged. */
+enum iw_error driver_damaged(struct context *context, enum format format);
+
+/* The ICC profile, in the arena. NULL: none, or it is broken; not of formats that are only read. */
+const unsigned char *driver_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
+
+/* The orientation, 1..8, as in EXIF; 1: unknown. */
+unsigned driver_orientation(const struct codec_picture *picture);
 
 #endif

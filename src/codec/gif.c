@@ -65,7 +65,7 @@ static enum iw_error gif_open(struct context *context, struct gif_source *source
     if (*gif != NULL)
         DGifCloseFile(*gif, &code);
     *gif = NULL;
-    return source->left == 0 ? driver_cut(context, size) : driver_damaged(context, "GIF");
+    return source->left == 0 ? driver_cut(context, size) : driver_damaged(context, FORMAT_GIF);
 }
 
 static enum iw_error gif_probe(struct context *context, const unsigned char *data, size_t size,
@@ -150,7 +150,7 @@ static enum iw_error gif_decode(struct context *context, const unsigned char *da
         return context_fail(context, IW_NO_MEMORY, NULL);
     free(line);
     if ((loss->rows_px < picture->image.height_px || loss->is_coarse) && !limits->is_partial_allowed)
-        return source.left == 0 ? driver_cut(context, size) : driver_damaged(context, "GIF");
+        return source.left == 0 ? driver_cut(context, size) : driver_damaged(context, FORMAT_GIF);
     return IW_OK;
 }
 

@@ -4,8 +4,6 @@
  * libheif loads its decoders, and these prepare their tables, when they are first used. codec_open does that
  * before the process is sealed.
  */
-#include "codec/heif.h"
-
 #include <libheif/heif.h>
 
 #include <stdlib.h>
@@ -35,7 +33,7 @@ int de265_start_worker_threads(void *decoder, int count)
     return 0;
 }
 
-void heif_prepare(void)
+static void heif_prepare(void)
 {
     heif_init(NULL);
 }
@@ -54,8 +52,8 @@ static enum iw_error heif_refuse(struct context *context, const struct heif_erro
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
                             "This %s file has a picture of a kind that is not read. Export it as JPEG and "
                             "upload it again.",
-                            format_word(format));
-    return driver_damaged(context, format_word(format));
+                            format_title(format));
+    return driver_damaged(context, format);
 }
 
 /* The limits of decoding, in the calling thread. The header was checked; the stream may have other numbers.
@@ -97,7 +95,8 @@ static enum iw_error heif_open(struct heif *heif, struct context *context, const
     if (heif->file == NULL)
         return context_fail(context, IW_NO_MEMORY, NULL);
     if (is_codec_off(data, size, limits))
-        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s", sniff_advice(data, size));
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, "%s",
+                            sniff_advice(context->arena, data, size));
     struct heif_error error = heif_context_read_from_memory_without_copy(heif->file, data, size, NULL);
     if (error.code == heif_error_Ok)
         error = heif_context_get_primary_image_handle(heif->file, &heif->handle);
@@ -136,7 +135,7 @@ static enum iw_error pixels_copy(struct context *context, const struct heif_imag
     if (pixels == NULL || stride_bytes < 0 || (size_t)stride_bytes < image->stride_bytes ||
         heif_image_get_primary_width(decoded) != (int)image->width_px ||
         heif_image_get_primary_height(decoded) != (int)image->height_px)
-        return driver_damaged(context, format_word(picture->header.format));
+        return driver_damaged(context, picture->header.format);
     for (uint32_t y = 0; y < image->height_px; y++)
         memcpy((unsigned char *)image->pixels + y * image->stride_bytes, pixels + y * (size_t)stride_bytes,
                image->stride_bytes);
@@ -167,4 +166,4 @@ static enum iw_error heif_decode(struct context *context, const unsigned char *d
     return error;
 }
 
-const struct codec_driver heif_driver = {.probe = heif_probe, .decode = heif_decode};
+const struct codec_driver heif_driver = {.prepare = heif_prepare, .probe = heif_probe, .decode = heif_decode};

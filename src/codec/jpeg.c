@@ -15,6 +15,8 @@
 
 #include "codec/cmyk.h"
 #include "codec/driver.h"
+#include "codec/metadata/clean.h"
+#include "codec/metadata/packets.h"
 
 enum {
     marker_comment = 0xFE,
@@ -106,7 +108,8 @@ static void reading_fail(struct jpeg_job *job, int code)
                                       meanings[i].sentence == NULL ? NULL : "%s", meanings[i].sentence);
             return;
         }
-    job->error = job->is_cut ? driver_cut(job->context, job->size) : driver_damaged(job->context, "JPEG");
+    job->error =
+        job->is_cut ? driver_cut(job->context, job->size) : driver_damaged(job->context, FORMAT_JPEG);
 }
 
 static void jpeg_exit(j_common_ptr common)
@@ -786,5 +789,100 @@ static enum iw_error codec_jpeg_encode(struct context *context, const struct cod
     return error;
 }
 
-const struct codec_driver jpeg_driver = {codec_jpeg_probe, codec_jpeg_decode, codec_jpeg_decode_rows,
-                                         codec_jpeg_encode};
+/* ---- metadata ---- */
+
+/* Segments have a number from 1 and a total; they are joined in that order. */
+static const unsigned char *jpeg_icc(struct arena *arena, const struct codec_keep *keep, size_t *size)
+{
+    static const char icc_name[] = "ICC_PROFILE";
+    enum { head_bytes = sizeof icc_name + 2 };
+    const struct keep_chunk *parts[256] = {NULL};
+    *size = 0;
+    for (const struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (chunk->tag == keep_app0 + 2 && chunk->size > head_bytes &&
+            keep_starts_with(chunk, icc_name, sizeof icc_name) &&
+            parts[chunk->data[sizeof icc_name]] == NULL) {
+            parts[chunk->data[sizeof icc_name]] = chunk;
+            *size += chunk->size - head_bytes;
+        }
+    if (*size == 0 || *size > driver_icc_max_bytes)
+        return NULL;
+    unsigned char *profile = arena_alloc(arena, *size);
+    size_t used = 0;
+    for (int i = 0; i < 256; i++)
+        if (parts[i] != NULL) {
+            memcpy(profile + used, parts[i]->data + head_bytes, parts[i]->size - head_bytes);
+            used += parts[i]->size - head_bytes;
+        }
+    return profile;
+}
+
+/* ---- other settings of the encoder ---- */
+
+/* Divisors of the quantisers per level; the last level has steps of 1. */
+static const unsigned jpeg_divisors[] = {2, 4, UINT16_MAX};
+
+static bool jpeg_finer(struct codec_picture *picture, unsigned level)
+{
+    struct keep_jpeg *keep = &picture->keep->jpeg;
+    uint64_t width = picture->header.width_px + 16, height = picture->header.height_px + 16;
+    if (level > sizeof jpeg_divisors / sizeof jpeg_divisors[0])
+        return false;
+    for (int c = 0; c < keep->component_count; c++) {
+        keep->h_sampling[c] = keep->v_sampling[c] = 1;
+        for (int i = 0; i < keep_quant_entries; i++) {
+            unsigned finer = keep->quant[c][i] / jpeg_divisors[level - 1];
+            keep->quant[c][i] = (uint16_t)(finer < 1 ? 1 : finer);
+        }
+    }
+    keep->coefficient_bytes = width * height * (unsigned)keep->component_count * sizeof(int16_t);
+    keep->is_unoptimised = false;
+    unsigned inks = picture->header.is_cmyk ? 4 : 0;
+    picture->header.encode_memory_bytes =
+        (uint64_t)picture->header.width_px * picture->header.height_px * (picture->header.channels + inks) +
+        keep->coefficient_bytes;
+    return true;
+}
+
+/* The colours have the quantisers of grey, and no subsampling. */
+static void jpeg_color(struct codec_keep *keep)
+{
+    enum { transform_at = 11, transform_ycc = 1 };
+    struct keep_jpeg *jpeg = &keep->jpeg;
+    jpeg->color_space = JCS_YCbCr;
+    jpeg->component_count = 3;
+    jpeg->coefficient_bytes *= 3;
+    for (int c = 0; c < 3; c++) {
+        jpeg->h_sampling[c] = jpeg->v_sampling[c] = 1;
+        memcpy(jpeg->quant[c], jpeg->quant[0], sizeof jpeg->quant[c]);
+    }
+    /* Adobe's marker says how three components are stored. */
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (chunk->tag == JPEG_APP0 + 14 && chunk->size > transform_at &&
+            memcmp(chunk->data, "Adobe", 5) == 0)
+            chunk->data[transform_at] = transform_ycc;
+}
+
+/* From the first scan on. */
+static struct transfer_bytes jpeg_compressed(const unsigned char *data, size_t size)
+{
+    enum { scan_head_bytes = 8 };
+    const unsigned char *at = memmem(data, size, "\xff\xda", 2);
+    size_t left = at == NULL ? 0 : size - (size_t)(at - data);
+    return left <= scan_head_bytes ? (struct transfer_bytes){data, 0}
+                                   : (struct transfer_bytes){at + scan_head_bytes, left - scan_head_bytes};
+}
+
+const struct codec_driver jpeg_driver = {
+    .probe = codec_jpeg_probe,
+    .decode = codec_jpeg_decode,
+    .decode_rows = codec_jpeg_decode_rows,
+    .encode = codec_jpeg_encode,
+    .compressed = jpeg_compressed,
+    .icc = jpeg_icc,
+    .exif = {keep_app0 + 1, exif_prefix_bytes},
+    .clean = clean_jpeg,
+    .xmp = &packets_jpeg,
+    .finer = jpeg_finer,
+    .color = jpeg_color,
+};

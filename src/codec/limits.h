@@ -9,6 +9,12 @@
 #include "model/format.h"
 #include "model/picture.h"
 
+/* JPEG scans. Each is a pass over the whole picture, so the number limits CPU time. */
+enum { codec_scans_max = 100 };
+
+/* Readable rows of a partial picture; fewer is IMAGE_CORRUPT. The watermark reader needs as many. */
+enum { codec_partial_rows_least = 48 };
+
 struct codec_limits {
     uint64_t pixels_max;       /* 0: no limit */
     uint32_t side_max_px;      /* 0: no limit */

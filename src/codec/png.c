@@ -19,6 +19,9 @@
 #include <zlib.h>
 
 #include "codec/driver.h"
+#include "codec/metadata/clean.h"
+#include "codec/metadata/packets.h"
+#include "codec/metadata/png_text.h"
 #include "codec/palette.h"
 
 enum {
@@ -113,7 +116,7 @@ struct png_job {
 static enum iw_error png_broken(struct context *context, const char *cause)
 {
     context_cause(context, "PNG: %s", cause);
-    return driver_damaged(context, "PNG");
+    return driver_damaged(context, FORMAT_PNG);
 }
 
 static bool is_tag(uint32_t tag)
@@ -460,8 +463,8 @@ static void png_exit(png_structp png, png_const_charp message)
     if (job->error == IW_OK && job->bytes != NULL)
         job->error = context_fail(job->context, IW_SERVER_INTERNAL_ERROR, NULL);
     else if (job->error == IW_OK)
-        job->error =
-            job->layout->has_end ? driver_damaged(job->context, "PNG") : driver_cut(job->context, job->size);
+        job->error = job->layout->has_end ? driver_damaged(job->context, FORMAT_PNG)
+                                          : driver_cut(job->context, job->size);
     png_longjmp(png, 1);
 }
 
@@ -803,4 +806,23 @@ static enum iw_error codec_png_encode(struct context *context, const struct code
     return error;
 }
 
-const struct codec_driver png_driver = {codec_png_probe, codec_png_decode, NULL, codec_png_encode};
+static const unsigned char *png_icc(struct arena *arena, const struct codec_keep *keep, size_t *size)
+{
+    const struct keep_chunk *chunk = keep_find(keep, KEEP_TAG('i', 'C', 'C', 'P'), "", 0);
+    const unsigned char *end = chunk == NULL ? NULL : memchr(chunk->data, 0, chunk->size);
+    if (end == NULL || end + 2 > chunk->data + chunk->size)
+        return NULL;
+    return png_text_inflate(arena, end + 2, (size_t)(chunk->data + chunk->size - end - 2),
+                            driver_icc_max_bytes, size);
+}
+
+const struct codec_driver png_driver = {
+    .probe = codec_png_probe,
+    .decode = codec_png_decode,
+    .encode = codec_png_encode,
+    .icc = png_icc,
+    .has_color_chunks = true,
+    .exif = {KEEP_TAG('e', 'X', 'I', 'f'), 0},
+    .clean = clean_png,
+    .xmp = &packets_png,
+};

@@ -17,53 +17,33 @@
 /* EXIF says 160 x 120; some writers exceed that. */
 enum { thumbnail_side_max_px = 1024 };
 
-struct keep_thumbnail {
-    struct exif exif;
-    struct exif_thumbnail place;
-    struct codec_header header; /* of the old JPEG */
-    struct keep_jpeg jpeg;
-};
-
-/* Decode the thumbnail to learn its encoding. False: it cannot be replaced. */
+/*
+ * Decodes the thumbnail of the file to learn its encoding, once: it is overwritten later. False: it cannot be
+ * replaced.
+ */
 static bool thumbnail_learn(struct keep_thumbnail *thumbnail)
 {
     static const struct codec_limits limits = {.side_max_px = thumbnail_side_max_px,
                                                .engine.is_read_only = true};
     struct context context;
     struct codec_picture picture = {.image = {0}};
+    if (thumbnail->is_learned)
+        return true;
     struct arena *arena = arena_new(0);
     context_init(&context, arena, NULL);
     const unsigned char *data = thumbnail->exif.bytes + thumbnail->place.at;
-    bool is_good =
-        driver_decode(&context, &jpeg_driver, data, thumbnail->place.room, &limits, &picture) == IW_OK;
-    if (is_good) {
-        thumbnail->header = picture.header;
+    if (driver_decode(&context, &jpeg_driver, data, thumbnail->place.room, &limits, &picture) == IW_OK) {
+        thumbnail->width_px = picture.header.width_px;
+        thumbnail->height_px = picture.header.height_px;
+        thumbnail->channels = picture.header.channels;
         thumbnail->jpeg = picture.keep->jpeg;
-        is_good = thumbnail->jpeg.color_space == JCS_GRAYSCALE || thumbnail->jpeg.color_space == JCS_YCbCr;
+        thumbnail->is_learned =
+            thumbnail->jpeg.color_space == JCS_GRAYSCALE || thumbnail->jpeg.color_space == JCS_YCbCr;
     }
     free(picture.image.pixels);
     keep_free(picture.keep);
     arena_free(arena);
-    return is_good;
-}
-
-void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept)
-{
-    struct keep_thumbnail *thumbnail = NULL;
-    struct exif_thumbnail place;
-    if (is_kept && keep->thumbnail == NULL && exif_thumbnail_find(exif, &place)) {
-        thumbnail = arena_alloc(keep->arena, sizeof *thumbnail);
-        thumbnail->exif = *exif;
-        thumbnail->place = place;
-        if (!thumbnail_learn(thumbnail))
-            thumbnail = NULL;
-    }
-    bool is_cut = thumbnail == NULL && exif_chain_cut(exif);
-    bool is_blanked = exif_previews_blank(exif, thumbnail == NULL ? NULL : &place);
-    if (is_cut || is_blanked)
-        keep->left_out |= KEEP_LEFT_PREVIEW;
-    if (thumbnail != NULL)
-        keep->thumbnail = thumbnail;
+    return thumbnail->is_learned;
 }
 
 /* The largest size with the picture's aspect within the old thumbnail. */
@@ -114,22 +94,19 @@ static bool preview_encode(struct context *context, struct codec_picture *small,
 static bool thumbnail_make(const struct codec_picture *picture, const struct keep_thumbnail *thumbnail)
 {
     struct context context;
-    struct codec_picture small = {.header = thumbnail->header};
-    uint32_t width_px = thumbnail->header.width_px;
-    uint32_t height_px = thumbnail->header.height_px;
+    struct codec_picture small = {.driver = &jpeg_driver};
+    uint32_t width_px = thumbnail->width_px;
+    uint32_t height_px = thumbnail->height_px;
     thumbnail_fit(&picture->image, &width_px, &height_px);
     unsigned char *samples = thumbnail_rgb(picture, width_px, height_px);
     if (samples == NULL)
         return false;
-    for (size_t i = 0; thumbnail->header.channels == 1 && i < (size_t)width_px * height_px; i++)
+    for (size_t i = 0; thumbnail->channels == 1 && i < (size_t)width_px * height_px; i++)
         samples[i] = (unsigned char)((299U * samples[3 * i] + 587U * samples[3 * i + 1] +
                                       114U * samples[3 * i + 2] + 500U) /
                                      1000U);
-    small.header.width_px = width_px;
-    small.header.height_px = height_px;
     small.image = (struct image){
-        width_px, height_px, thumbnail->header.channels, 8, (size_t)width_px * thumbnail->header.channels,
-        samples};
+        width_px, height_px, thumbnail->channels, 8, (size_t)width_px * thumbnail->channels, samples};
     small.keep = keep_new();
     small.keep->jpeg = thumbnail->jpeg;
     context_init(&context, small.keep->arena, NULL);
@@ -142,12 +119,15 @@ static bool thumbnail_make(const struct codec_picture *picture, const struct kee
 void preview_render(const struct codec_picture *picture)
 {
     struct codec_keep *keep = picture->keep;
-    if (keep->thumbnail == NULL || thumbnail_make(picture, keep->thumbnail))
+    struct keep_thumbnail *thumbnail = keep->thumbnail;
+    if (thumbnail == NULL || (thumbnail_learn(thumbnail) && thumbnail_make(picture, thumbnail)))
         return;
     /* IFD0 may have lost a field since then. */
     struct exif exif;
-    if (exif_open(&exif, keep->thumbnail->exif.bytes, keep->thumbnail->exif.size))
+    if (exif_open(&exif, thumbnail->exif.bytes, thumbnail->exif.size)) {
         exif_chain_cut(&exif);
+        exif_previews_blank(&exif, NULL);
+    }
     keep->left_out |= KEEP_LEFT_PREVIEW;
     keep->thumbnail = NULL;
 }

@@ -2,18 +2,9 @@
 #ifndef CODEC_PREVIEW_H
 #define CODEC_PREVIEW_H
 
-#include "codec/codec.h"
-#include "codec/metadata/keep.h"
+#include "codec/picture.h"
 
-struct exif;
-
-/*
- * Remove the previews of an EXIF block. If is_kept and the keep has none yet, a replaceable
- * thumbnail stays and is recorded in the keep.
- */
-void preview_clean(struct codec_keep *keep, struct exif *exif, bool is_kept);
-
-/* Replace the recorded thumbnail by one of the current pixels. */
+/* Replaces the thumbnail that metadata/clean.c recorded by one of the current pixels, or removes it. */
 void preview_render(const struct codec_picture *picture);
 
 #endif

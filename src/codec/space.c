@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "codec/driver.h"
-#include "codec/metadata/meta.h"
 
 /* Chromaticities of white, red, green and blue (ITU-T H.273, table 2). */
 static const struct primaries {
@@ -88,7 +87,7 @@ static cmsHPROFILE space_new(cmsContext lcms, const double xy[4][2], const struc
 static const struct keep_chunk *chunk_of(const struct codec_picture *picture, uint32_t tag, size_t size)
 {
     for (const struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next)
-        if (picture->header.format == FORMAT_PNG && chunk->tag == tag && chunk->size == size)
+        if (picture->driver->has_color_chunks && chunk->tag == tag && chunk->size == size)
             return chunk;
     return NULL;
 }
@@ -108,7 +107,7 @@ static cmsHPROFILE space_of_codes(cmsContext lcms, const struct codec_picture *p
 static cmsHPROFILE space_of_icc(cmsContext lcms, const struct codec_picture *picture, struct arena *arena)
 {
     size_t size = 0;
-    const unsigned char *icc = meta_icc(arena, picture, &size);
+    const unsigned char *icc = driver_icc(arena, picture, &size);
     cmsHPROFILE profile = icc == NULL ? NULL : cmsOpenProfileFromMemTHR(lcms, icc, (cmsUInt32Number)size);
     cmsColorSpaceSignature space = profile == NULL ? cmsSigXYZData : cmsGetColorSpace(profile);
     if (space == cmsSigRgbData || (space == cmsSigGrayData && !image_has_color(&picture->image)))

@@ -4,7 +4,7 @@
 
 #include <lcms2.h>
 
-#include "codec/codec.h"
+#include "codec/picture.h"
 
 /* The colour space that the file declares, as a profile of grey or RGB. NULL: none, or sRGB. */
 cmsHPROFILE space_open(cmsContext lcms, const struct codec_picture *picture, struct arena *arena);

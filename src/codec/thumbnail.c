@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/conversion.h"
-#include "codec/metadata/meta.h"
+#include "codec/driver.h"
 
 static const float thumbnail_quality = 80;
 
@@ -191,7 +191,7 @@ enum iw_error thumbnail_webp(struct context *context, const struct codec_picture
     bool is_done = thumbnail_shrink(&picture->image, side_px, &thumbnail);
     if (is_done)
         thumbnail_to_srgb(&thumbnail, picture, context->arena);
-    is_done = is_done && thumbnail_turn(&thumbnail, meta_orientation(picture)) &&
+    is_done = is_done && thumbnail_turn(&thumbnail, driver_orientation(picture)) &&
               thumbnail_encode(&thumbnail, bytes);
     free(thumbnail.pixels);
     if (!is_done)

@@ -2,7 +2,8 @@
 #ifndef CODEC_THUMBNAIL_H
 #define CODEC_THUMBNAIL_H
 
-#include "codec/codec.h"
+#include "codec/bytes.h"
+#include "codec/picture.h"
 
 /* Make a WebP of at most side_px on its longer side, upright (orientation applied), in sRGB. */
 enum iw_error thumbnail_webp(struct context *context, const struct codec_picture *picture, uint32_t side_px,

@@ -150,7 +150,7 @@ static enum iw_error tiff_open(struct tiff *tiff, struct context *context, const
     *tiff = (struct tiff){.source = {context, data, size, 0}};
     tiff->file = file_open(&tiff->source, limits);
     if (tiff->file == NULL)
-        return driver_damaged(context, "TIFF");
+        return driver_damaged(context, FORMAT_TIFF);
     if (is_preview(tiff->file))
         return context_fail(
             context, IW_IMAGE_FORMAT_UNSUPPORTED,
@@ -243,10 +243,12 @@ static enum iw_error tiff_decode(struct context *context, const unsigned char *d
         error != IW_OK ? NULL : malloc((size_t)image->width_px * tiff.rows_px * sizeof *raster);
     if (error == IW_OK && raster == NULL)
         error = context_fail(context, IW_NO_MEMORY, NULL);
-    if (error == IW_OK)
+    if (error == IW_OK) {
         loss->rows_px = rows_read(&tiff, raster, image);
+        picture->keep->orientation = tiff.image.orientation;
+    }
     if (error == IW_OK && loss->rows_px < image->height_px && !limits->is_partial_allowed)
-        error = driver_damaged(context, "TIFF");
+        error = driver_damaged(context, FORMAT_TIFF);
     free(raster);
     tiff_close(&tiff);
     return error;

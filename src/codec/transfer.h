@@ -6,7 +6,14 @@
 
 #include "base/context.h"
 
-/* IMAGE_CORRUPT when the compressed bytes show it. */
-enum iw_error transfer_check(struct context *context, const unsigned char *data, size_t size) IW_MUST_USE;
+/* The compressed bytes of a file; empty: there are none. */
+struct transfer_bytes {
+    const unsigned char *data;
+    size_t size;
+};
+
+/* IMAGE_CORRUPT if the compressed bytes show it. title: "JPEG" and so on. */
+enum iw_error transfer_check(struct context *context, const struct transfer_bytes *bytes,
+                             const char *title) IW_MUST_USE;
 
 #endif

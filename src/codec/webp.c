@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "codec/driver.h"
+#include "codec/metadata/clean.h"
+#include "codec/metadata/packets.h"
 
 enum { riff_head_bytes = 12, chunk_head_bytes = 8, quality_default = 80, vp8x_bytes = 10 };
 
@@ -335,7 +337,7 @@ static enum iw_error webp_layout_walk(struct context *context, const unsigned ch
     if (is_cut)
         return driver_cut(context, size);
     context_cause(context, "WebP: it contains no picture");
-    return driver_damaged(context, "WebP");
+    return driver_damaged(context, FORMAT_WEBP);
 }
 
 /* Truncated pieces are dropped. */
@@ -372,7 +374,7 @@ static enum iw_error webp_error(struct context *context, const struct webp_layou
     if (status == VP8_STATUS_UNSUPPORTED_FEATURE)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
                             "This kind of WebP image is not supported. Export it again and upload it again.");
-    return layout->is_cut ? driver_cut(context, size) : driver_damaged(context, "WebP");
+    return layout->is_cut ? driver_cut(context, size) : driver_damaged(context, FORMAT_WEBP);
 }
 
 /* The lossless format allows one pixel more per side than libwebp writes. */
@@ -671,4 +673,60 @@ static enum iw_error codec_webp_encode(struct context *context, const struct cod
     return error;
 }
 
-const struct codec_driver webp_driver = {codec_webp_probe, codec_webp_decode, NULL, codec_webp_encode};
+static const unsigned char *webp_icc(struct arena *arena, const struct codec_keep *keep, size_t *size)
+{
+    (void)arena;
+    const struct keep_chunk *chunk = keep_find(keep, KEEP_TAG('I', 'C', 'C', 'P'), "", 0);
+    if (chunk == NULL || chunk->size > driver_icc_max_bytes)
+        return NULL;
+    *size = chunk->size;
+    return chunk->data;
+}
+
+/* Share of the distance from the file's quality to 100; above 1: lossless. */
+static const float webp_ways[] = {0.5F, 0.85F, 2.0F};
+
+/* Memory of libwebp's lossless encoder in addition to the picture, bytes per pixel; measured, see
+ * model/picture.c. */
+enum { webp_lossless_bytes_px = 28 };
+
+static bool webp_finer(struct codec_picture *picture, unsigned level)
+{
+    float *quality = &picture->keep->webp.quality;
+    if (level > sizeof webp_ways / sizeof webp_ways[0] || !picture->header.is_lossy)
+        return false;
+    if (webp_ways[level - 1] <= 1) {
+        *quality += webp_ways[level - 1] * (100 - *quality);
+        return true;
+    }
+    picture->header.is_lossy = false;
+    picture->header.encode_memory_bytes = (uint64_t)picture->header.width_px * picture->header.height_px *
+                                          (picture->header.channels + webp_lossless_bytes_px);
+    return true;
+}
+
+/* The frame. */
+static struct transfer_bytes webp_compressed(const unsigned char *data, size_t size)
+{
+    const unsigned char *at = memmem(data, size, "VP8 ", 4);
+    if (at == NULL)
+        at = memmem(data, size, "VP8L", 4);
+    size_t left = at == NULL ? 0 : size - (size_t)(at - data);
+    if (left <= chunk_head_bytes)
+        return (struct transfer_bytes){data, 0};
+    size_t said = little_endian(at + 4);
+    left -= chunk_head_bytes;
+    return (struct transfer_bytes){at + chunk_head_bytes, said < left ? said : left};
+}
+
+const struct codec_driver webp_driver = {
+    .probe = codec_webp_probe,
+    .decode = codec_webp_decode,
+    .encode = codec_webp_encode,
+    .compressed = webp_compressed,
+    .icc = webp_icc,
+    .exif = {TAG_EXIF, 0},
+    .clean = clean_webp,
+    .xmp = &packets_webp,
+    .finer = webp_finer,
+};

@@ -189,7 +189,7 @@ const struct ctl_command image_protect_commands[] = {
                  {"--weights", "FILE", "weights of the network, instead of the configured file"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
-     .help = "Add the anti-AI perturbation and the metadata opt-out to a JPEG, PNG or WebP.",
+     .help = "Add the anti-AI perturbation and the metadata opt-out to a picture.",
      .run = protect_run},
     {.words = {NULL}},
 };

@@ -18,7 +18,6 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "codec/heif.h"
 #include "image/image_loop.h"
 #include "image/protect_picture.h"
 #include "image/seal.h"
@@ -144,8 +143,7 @@ static enum iw_error config_prepare(struct context *context, const struct image_
     config->cpu_seconds = (unsigned)options->cpu_seconds;
     config->images_max = (unsigned)options->images_max;
     config->formats_more = (unsigned)options->formats_more;
-    if (format_is_in(FORMAT_HEIC, config->formats_more) || format_is_in(FORMAT_AVIF, config->formats_more))
-        heif_prepare();
+    codec_open(config->formats_more);
     enum iw_error error = key_load(context, options->watermark_key_path, config);
     if (error == IW_OK && options->weights_path != NULL)
         error = protect_picture_open(context, options->weights_path, options->weights_name, &config->protect);

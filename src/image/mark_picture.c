@@ -88,7 +88,7 @@ static enum iw_error top_read_back(struct marking *marking)
     struct top top = {.image = *image};
     struct watermark_report seen = {0};
     const struct codec_header *header = &marking->picture->header;
-    if (header->format != FORMAT_JPEG || (uint64_t)header->width_px * header->height_px < top_from_px)
+    if (!codec_reads_rows(marking->picture) || (uint64_t)header->width_px * header->height_px < top_from_px)
         return IW_OK;
     top.image.height_px = image->height_px / top_share;
     top.image.pixels = malloc(top.image.height_px * image->stride_bytes);
@@ -188,7 +188,7 @@ static enum iw_error unreadable(struct marking *marking)
 {
     if (image_has_alpha(&marking->picture->image))
         return transparent_fail(marking->context);
-    const char *help = marking->picture->header.format == FORMAT_PNG
+    const char *help = !marking->picture->header.is_lossy
                            ? "use a larger image or one with more detail."
                            : "use a larger image, one with more detail, or the same image as PNG.";
     return context_fail(marking->context, IW_WATERMARK_NOT_EMBEDDABLE,

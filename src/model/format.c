@@ -1,54 +1,185 @@
 #include "model/format.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/text.h"
 
+enum { signatures_max = 4 };
+
+/* First bytes of a file, of which a mask says which count. */
+struct format_signature {
+    size_t size;
+    const char *bytes;
+    const char *mask;
+};
+
+#define SWITCH(name) offsetof(struct config, image_read_##name)
+
+/* Everything that programs without image libraries know of a format; the rest is in codec/driver.h. */
 static const struct {
     const char *name;
     const char *word;
-    const char *title;
+    const char *title; /* in sentences */
     const char *media_type;
     const char *extensions[format_extensions_max]; /* a name without an extension gets the first one */
+    bool is_changed;                               /* every order takes it; results have it */
+    size_t read_switch; /* key of the configuration that lets extractions read it; 0: none */
+    struct format_signature signatures[signatures_max];
 } formats[FORMAT_COUNT] = {
-    [FORMAT_NONE] = {"", NULL, NULL, NULL, {"", NULL}},
-    [FORMAT_JPEG] = {"jpeg", "JPG", "JPEG", "image/jpeg", {".jpg", ".jpeg"}},
-    [FORMAT_PNG] = {"png", "PNG", "PNG", "image/png", {".png", NULL}},
-    [FORMAT_WEBP] = {"webp", "WEBP", "WebP", "image/webp", {".webp", NULL}},
-    [FORMAT_ZIP] = {"zip", "ZIP", "ZIP", "application/zip", {".zip", NULL}},
-    [FORMAT_HEIC] = {"heic", "HEIC", "HEIC", "image/heic", {".heic", ".heif"}},
-    [FORMAT_AVIF] = {"avif", "AVIF", "AVIF", "image/avif", {".avif", NULL}},
-    [FORMAT_TIFF] = {"tiff", "TIFF", "TIFF", "image/tiff", {".tif", ".tiff"}},
-    [FORMAT_GIF] = {"gif", "GIF", "GIF", "image/gif", {".gif", NULL}},
-    [FORMAT_BMP] = {"bmp", "BMP", "BMP", "image/bmp", {".bmp", NULL}},
+    [FORMAT_NONE] = {"", NULL, NULL, NULL, {"", NULL}, false, 0, {{0}}},
+    [FORMAT_JPEG] = {"jpeg",
+                     "JPG",
+                     "JPEG",
+                     "image/jpeg",
+                     {".jpg", ".jpeg"},
+                     true,
+                     0,
+                     {{3, "\xff\xd8\xff", "\xff\xff\xff"}}},
+    [FORMAT_PNG] = {"png",
+                    "PNG",
+                    "PNG",
+                    "image/png",
+                    {".png", NULL},
+                    true,
+                    0,
+                    {{8, "\x89PNG\r\n\x1a\n", "\xff\xff\xff\xff\xff\xff\xff\xff"}}},
+    /* Bytes 4..7 are the size of the file. */
+    [FORMAT_WEBP] = {"webp",
+                     "WEBP",
+                     "WebP",
+                     "image/webp",
+                     {".webp", NULL},
+                     true,
+                     0,
+                     {{15, "RIFF\0\0\0\0WEBPVP8", "\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff\xff"}}},
+    [FORMAT_ZIP] = {"zip", "ZIP", "ZIP", "application/zip", {".zip", NULL}, false, 0, {{0}}},
+    /* A file of the general brand mif1 is in sniff.c. */
+    [FORMAT_HEIC] = {"heic",
+                     "HEIC",
+                     "HEIC",
+                     "image/heic",
+                     {".heic", ".heif"},
+                     false,
+                     SWITCH(heic),
+                     {{12, "\0\0\0\0ftyphei\0", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\0"}}},
+    [FORMAT_AVIF] = {"avif",
+                     "AVIF",
+                     "AVIF",
+                     "image/avif",
+                     {".avif", NULL},
+                     false,
+                     SWITCH(avif),
+                     {{12, "\0\0\0\0ftypavif", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"}}},
+    [FORMAT_TIFF] = {"tiff",
+                     "TIFF",
+                     "TIFF",
+                     "image/tiff",
+                     {".tif", ".tiff"},
+                     false,
+                     SWITCH(tiff),
+                     {{4, "II*\0", "\xff\xff\xff\xff"},
+                      {4, "MM\0*", "\xff\xff\xff\xff"},
+                      {4, "II+\0", "\xff\xff\xff\xff"},
+                      {4, "MM\0+", "\xff\xff\xff\xff"}}},
+    [FORMAT_GIF] = {"gif",
+                    "GIF",
+                    "GIF",
+                    "image/gif",
+                    {".gif", NULL},
+                    false,
+                    SWITCH(gif),
+                    {{6, "GIF87a", "\xff\xff\xff\xff\xff\xff"}, {6, "GIF89a", "\xff\xff\xff\xff\xff\xff"}}},
+    /* The upper bytes of the header's size are zero. */
+    [FORMAT_BMP] = {"bmp",
+                    "BMP",
+                    "BMP",
+                    "image/bmp",
+                    {".bmp", NULL},
+                    false,
+                    SWITCH(bmp),
+                    {{18, "BM\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                      "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff"}}},
 };
+
+bool format_is_picture(enum format format)
+{
+    return formats[format].is_changed;
+}
+
+static bool is_read(const struct config *config, enum format format)
+{
+    bool is_on = false;
+    if (formats[format].read_switch != 0)
+        memcpy(&is_on, (const char *)config + formats[format].read_switch, sizeof is_on);
+    return is_on;
+}
+
+unsigned formats_changed(void)
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < FORMAT_COUNT; i++)
+        set |= formats[i].is_changed ? 1U << i : 0;
+    return set;
+}
 
 unsigned formats_taken(const struct config *config, enum order_type type)
 {
-    const bool is_read[FORMAT_COUNT] = {[FORMAT_HEIC] = config->image_read_heic,
-                                        [FORMAT_AVIF] = config->image_read_avif,
-                                        [FORMAT_TIFF] = config->image_read_tiff,
-                                        [FORMAT_GIF] = config->image_read_gif,
-                                        [FORMAT_BMP] = config->image_read_bmp};
-    unsigned taken = 0;
+    unsigned taken = formats_changed();
     for (unsigned i = 0; i < FORMAT_COUNT; i++)
-        if (format_is_picture((enum format)i) || (type == ORDER_WATERMARK_EXTRACT && is_read[i]))
+        if (type == ORDER_WATERMARK_EXTRACT && is_read(config, (enum format)i))
             taken |= 1U << i;
     return taken;
 }
 
-const char *formats_extensions(struct arena *arena, unsigned taken)
+bool format_begins(enum format format, const void *first_bytes, size_t n)
 {
-    const char *list = "", *last = NULL;
+    const struct format_signature *signature = formats[format].signatures;
+    for (int i = 0; i < signatures_max && signature[i].size != 0; i++) {
+        bool is_equal = n >= signature[i].size;
+        for (size_t at = 0; is_equal && at < signature[i].size; at++)
+            is_equal = (((const char *)first_bytes)[at] & signature[i].mask[at]) == signature[i].bytes[at];
+        if (is_equal)
+            return true;
+    }
+    return false;
+}
+
+/* "A, B or C" of the texts of a set, one after the other. */
+struct format_list {
+    const char *done, *last;
+};
+
+static void list_add(struct arena *arena, struct format_list *list, const char *text)
+{
+    if (list->last != NULL)
+        list->done = arena_printf(arena, "%s%s%s", list->done == NULL ? "" : list->done,
+                                  list->done == NULL ? "" : ", ", list->last);
+    list->last = text;
+}
+
+static const char *list_end(struct arena *arena, const struct format_list *list)
+{
+    return list->done == NULL ? list->last : arena_printf(arena, "%s or %s", list->done, list->last);
+}
+
+const char *formats_extensions(struct arena *arena, unsigned set)
+{
+    struct format_list list = {NULL, NULL};
     for (unsigned i = 0; i < FORMAT_COUNT; i++)
-        for (unsigned j = 0; format_is_in((enum format)i, taken) && j < format_extensions_max; j++) {
-            if (formats[i].extensions[j] == NULL)
-                continue;
-            if (last != NULL)
-                list = arena_printf(arena, "%s%s%s", list, list[0] == '\0' ? "" : ", ", last);
-            last = formats[i].extensions[j];
-        }
-    return arena_printf(arena, "%s or %s", list, last);
+        for (unsigned j = 0; format_is_in((enum format)i, set) && j < format_extensions_max; j++)
+            if (formats[i].extensions[j] != NULL)
+                list_add(arena, &list, formats[i].extensions[j]);
+    return list_end(arena, &list);
+}
+
+const char *formats_titles(struct arena *arena, unsigned set)
+{
+    struct format_list list = {NULL, NULL};
+    for (unsigned i = 0; i < FORMAT_COUNT; i++)
+        if (format_is_in((enum format)i, set))
+            list_add(arena, &list, formats[i].title);
+    return list_end(arena, &list);
 }
 
 const char *format_name(enum format format)

@@ -23,14 +23,14 @@ enum format {
 };
 
 /* True for the formats that are changed and written. */
-static inline bool format_is_picture(enum format format)
-{
-    return format == FORMAT_JPEG || format == FORMAT_PNG || format == FORMAT_WEBP;
-}
+bool format_is_picture(enum format format);
+
+/* These formats, as bits 1 << format. */
+unsigned formats_changed(void);
 
 /*
- * The formats that the files of an order may have, as bits 1 << format: JPEG, PNG and WebP. An extraction
- * also reads those that the configuration allows.
+ * The formats that the files of an order may have: those that are changed. An extraction also reads those
+ * that the configuration allows.
  */
 unsigned formats_taken(const struct config *config, enum order_type type);
 
@@ -41,6 +41,12 @@ static inline bool format_is_in(enum format format, unsigned formats)
 
 /* The extensions of a set as a list: ".jpg, .jpeg, .png or .webp".  The arena's. */
 const char *formats_extensions(struct arena *arena, unsigned formats);
+
+/* The names of a set in a sentence: "JPEG, PNG or WebP".  The arena's. */
+const char *formats_titles(struct arena *arena, unsigned formats);
+
+/* True if the first bytes of a file are those of the format. */
+bool format_begins(enum format format, const void *first_bytes, size_t n);
 
 /* The column value: "jpeg", "png", "webp", "zip", "heic"; "" for FORMAT_NONE.  Static text. */
 const char *format_name(enum format format);

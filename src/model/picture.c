@@ -41,21 +41,32 @@ static void webp_load(const struct picture_form *form, uint64_t pixels, struct p
     load->encode_bytes += pixels * library;
 }
 
-struct picture_load picture_load(const struct picture_form *form)
+static void jpeg_load(const struct picture_form *form, uint64_t pixels, struct picture_load *load)
 {
     enum { inks = 4 };
+    load->pixel_bytes += form->is_cmyk ? pixels * inks : 0;
+    load->decode_bytes = load->encode_bytes = load->pixel_bytes + form->coefficient_bytes;
+}
+
+/* The result is extra; noise in the low byte of 16 bits does not compress. */
+static void png_load(const struct picture_form *form, uint64_t pixels, struct picture_load *load)
+{
+    (void)pixels;
+    load->encode_bytes += form->depth_bits == 16 ? load->pixel_bytes : load->pixel_bytes / 2;
+}
+
+/* A format without a row takes its pixels only. */
+static void (*const loads[FORMAT_COUNT])(const struct picture_form *form, uint64_t pixels,
+                                         struct picture_load *load) = {
+    [FORMAT_JPEG] = jpeg_load, [FORMAT_PNG] = png_load, [FORMAT_WEBP] = webp_load};
+
+struct picture_load picture_load(const struct picture_form *form)
+{
     uint64_t pixels = (uint64_t)form->width_px * form->height_px;
     uint64_t bytes = pixels * form->channels * (form->depth_bits / 8);
     struct picture_load load = {form->width_px, form->height_px, bytes, bytes, bytes};
-    if (form->format == FORMAT_WEBP)
-        webp_load(form, pixels, &load);
-    if (form->format == FORMAT_JPEG) {
-        load.pixel_bytes += form->is_cmyk ? pixels * inks : 0;
-        load.decode_bytes = load.encode_bytes = load.pixel_bytes + form->coefficient_bytes;
-    }
-    /* The result is extra; noise in the low byte of 16 bits does not compress. */
-    if (form->format == FORMAT_PNG)
-        load.encode_bytes += form->depth_bits == 16 ? bytes : bytes / 2;
+    if (loads[form->format] != NULL)
+        loads[form->format](form, pixels, &load);
     return load;
 }
 

@@ -4,37 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-/*
- * The WebP row ignores bytes 4..7, which are the file size. The BMP row has the upper bytes of a header size.
- */
-static const struct {
-    enum format format;
-    size_t size;
-    const char *bytes;
-    const char *mask;
-} signatures[] = {
-    {FORMAT_JPEG, 3, "\xff\xd8\xff", "\xff\xff\xff"},
-    {FORMAT_PNG, 8, "\x89PNG\r\n\x1a\n", "\xff\xff\xff\xff\xff\xff\xff\xff"},
-    {FORMAT_WEBP, 15, "RIFF\0\0\0\0WEBPVP8", "\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff\xff"},
-    {FORMAT_HEIC, 12, "\0\0\0\0ftyphei\0", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\0"},
-    {FORMAT_AVIF, 12, "\0\0\0\0ftypavif", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"},
-    {FORMAT_TIFF, 4, "II*\0", "\xff\xff\xff\xff"},
-    {FORMAT_TIFF, 4, "MM\0*", "\xff\xff\xff\xff"},
-    {FORMAT_TIFF, 4, "II+\0", "\xff\xff\xff\xff"},
-    {FORMAT_TIFF, 4, "MM\0+", "\xff\xff\xff\xff"},
-    {FORMAT_GIF, 6, "GIF87a", "\xff\xff\xff\xff\xff\xff"},
-    {FORMAT_GIF, 6, "GIF89a", "\xff\xff\xff\xff\xff\xff"},
-    {FORMAT_BMP, 18, "BM\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff"},
-};
-
-static int sniff_matches(const unsigned char *data, const char *bytes, const char *mask, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if ((data[i] & (unsigned char)mask[i]) != (unsigned char)bytes[i])
-            return 0;
-    return 1;
-}
-
 /* A HEIF file of the general brand mif1: the list of brands says which codec. Canon's raw photo is a TIFF. */
 static enum format sniff_family(const unsigned char *data, size_t n)
 {
@@ -53,10 +22,9 @@ enum format sniff_format(const void *first_bytes, size_t n)
     static const size_t canon_at = 8;
     if (n >= canon_at + 4 && memcmp((const char *)first_bytes + canon_at, "CR\2\0", 4) == 0)
         return FORMAT_NONE;
-    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++)
-        if (n >= signatures[i].size &&
-            sniff_matches(first_bytes, signatures[i].bytes, signatures[i].mask, signatures[i].size))
-            return signatures[i].format;
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (format_begins((enum format)i, first_bytes, n))
+            return (enum format)i;
     return sniff_family(first_bytes, n);
 }
 
@@ -69,7 +37,10 @@ enum format sniff_format(const void *first_bytes, size_t n)
     " was changed by a transfer in text mode. Transfer it in binary mode and upload it again."
 #define READ_AS_TEXT " was changed because a program read it as text. Read and send it as binary data."
 
-/* Binary formats, by bytes at an offset. The first matching row is used. */
+/*
+ * Binary formats, by bytes at an offset. The first matching row is used. After a colon, the formats follow
+ * that every order accepts.
+ */
 static const struct {
     size_t offset;
     size_t size;
@@ -83,7 +54,7 @@ static const struct {
     {4, 8, "ftypmif1", "This is a HEIF file (HEIC or AVIF). " EXPORT_AS_JPEG},
     {4, 8, "ftypmsf1", "This is a HEIF image sequence. " EXPORT_AS_JPEG},
     {4, 7, "ftypcrx", "This is a Canon raw photo (CR3). Develop it in a photo program. " EXPORT_AS_JPEG},
-    {4, 4, "ftyp", "This is a video file (MP4 or QuickTime). Only images are taken: JPEG, PNG or WebP."},
+    {4, 4, "ftyp", "This is a video file (MP4 or QuickTime). Only pictures are accepted:"},
     {0, 6, "GIF87a", "This is a GIF file. " EXPORT_AS_PNG},
     {0, 6, "GIF89a", "This is a GIF file. " EXPORT_AS_PNG},
     {8, 4, "CR\2\0", "This is a Canon raw photo (CR2). Develop it in a photo program. " EXPORT_AS_JPEG},
@@ -111,7 +82,7 @@ static const struct {
     {0, 4, "\x76\x2f\x31\x01", "This is an OpenEXR file. " EXPORT_AS_JPEG},
     {0, 4, "qoif", "This is a QOI file. " EXPORT_AS_PNG},
     {0, 4, "DDS ", "This is a DDS texture. " EXPORT_AS_PNG},
-    {0, 4, "\x1a\x45\xdf\xa3", "This is a WebM or Matroska video. Only images are taken: JPEG, PNG or WebP."},
+    {0, 4, "\x1a\x45\xdf\xa3", "This is a WebM or Matroska video. Only pictures are accepted:"},
     {0, 5, "\x89PNG\n", "This PNG file" TRANSFERRED_AS_TEXT},
     {0, 6, "\x89PNG\r\r", "This PNG file" TRANSFERRED_AS_TEXT},
     {0, 8, "\xef\xbf\xbdPNG\r\n", "This PNG file" READ_AS_TEXT},
@@ -149,7 +120,7 @@ static const struct {
     {"<html", "This is an HTML page, not an image. Use the address of the image itself."},
     {"<head", "This is an HTML page, not an image. Use the address of the image itself."},
     {"<br />\n<b>", "This file begins with a message of a PHP program. Correct its cause. " SEND_BYTES},
-    {"<?xml", "This is an XML document, not an image. Upload a JPEG, PNG or WebP image."},
+    {"<?xml", "This is an XML document, not a picture. Upload a picture in one of these formats:"},
 };
 
 static bool holds_word(const unsigned char *data, size_t n, const char *word)
@@ -170,16 +141,7 @@ static bool is_markup(const unsigned char *data, size_t n)
     return at < n && data[at] == '<';
 }
 
-/* An image behind other bytes: a blank line, a byte order mark, a message of the script that sent it. */
-static const char *const behind[FORMAT_COUNT] = {
-    [FORMAT_JPEG] =
-        "Other bytes, such as a blank line or a program's message, stand before the JPEG image. " SEND_BYTES,
-    [FORMAT_PNG] =
-        "Other bytes, such as a blank line or a program's message, stand before the PNG image. " SEND_BYTES,
-    [FORMAT_WEBP] =
-        "Other bytes, such as a blank line or a program's message, stand before the WebP image. " SEND_BYTES,
-};
-
+/* A picture behind other bytes: a blank line, a byte order mark, a message of the script that sent it. */
 static enum format format_behind(const unsigned char *data, size_t n)
 {
     enum format format = FORMAT_NONE;
@@ -188,21 +150,42 @@ static enum format format_behind(const unsigned char *data, size_t n)
     return format;
 }
 
-const char *sniff_advice(const void *first_bytes, size_t n)
+/* The advice for binary data, or NULL. */
+static const char *binary_advice(const unsigned char *data, size_t n)
 {
-    const unsigned char *data = first_bytes;
-    if (n == 0)
-        return "The file is empty: it has 0 bytes. Send the whole file.";
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].offset + others[i].size &&
             memcmp(data + others[i].offset, others[i].bytes, others[i].size) == 0)
             return others[i].advice;
-    enum format format = format_behind(data, n);
-    if (format_is_picture(format))
-        return behind[format];
+    return NULL;
+}
+
+/* The advice for markup, or NULL. */
+static const char *text_advice(const unsigned char *data, size_t n)
+{
     for (size_t i = 0; is_markup(data, n) && i < sizeof texts / sizeof texts[0]; i++)
         if (holds_word(data, n, texts[i].word))
             return texts[i].advice;
-    return "The file is not a JPEG, PNG or WebP image, by its first bytes. Convert it to one and upload "
-           "that.";
+    return NULL;
+}
+
+const char *sniff_advice(struct arena *arena, const void *first_bytes, size_t n)
+{
+    if (n == 0)
+        return "The file is empty: it has 0 bytes. Send the whole file.";
+    const char *titles = formats_titles(arena, formats_changed());
+    const char *advice = binary_advice(first_bytes, n);
+    enum format format = advice == NULL ? format_behind(first_bytes, n) : FORMAT_NONE;
+    if (format_is_picture(format))
+        return arena_printf(arena,
+                            "Other bytes, such as a blank line or a program's message, stand before the %s "
+                            "image. " SEND_BYTES,
+                            format_title(format));
+    if (advice == NULL)
+        advice = text_advice(first_bytes, n);
+    if (advice == NULL)
+        return arena_printf(
+            arena, "The file is not a %s image, by its first bytes. Convert it to one and upload that.",
+            titles);
+    return advice[strlen(advice) - 1] == ':' ? arena_printf(arena, "%s %s.", advice, titles) : advice;
 }

@@ -19,9 +19,9 @@ enum { sniff_bytes = 256 };
 enum format sniff_format(const void *first_bytes, size_t n);
 
 /*
- * A sentence for the client about a file that is not JPEG, PNG or WebP: its format, when it is a known one,
- * and how to convert it. A constant.
+ * A sentence for the client about a file that its order does not accept: the format, if it is a known one,
+ * and how to convert it. Static, or the arena's.
  */
-const char *sniff_advice(const void *first_bytes, size_t n);
+const char *sniff_advice(struct arena *arena, const void *first_bytes, size_t n);
 
 #endif

@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "codec/metadata/exif.h"
-#include "codec/metadata/packets.h"
 #include "codec/metadata/photoshop.h"
 #include "codec/metadata/png_text.h"
-#include "codec/preview.h"
 
 /* ---- one piece ---- */
 
@@ -26,11 +24,29 @@ static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     keep->left_out |= KEEP_LEFT_PREVIEW;
 }
 
+/*
+ * Removes the previews of an EXIF block. If is_kept and the keep has none yet, a thumbnail that can be
+ * replaced stays and is recorded in the keep.
+ */
+static void previews_clean(struct codec_keep *keep, struct exif *exif, bool is_kept)
+{
+    struct exif_thumbnail place;
+    bool stays = is_kept && keep->thumbnail == NULL && exif_thumbnail_find(exif, &place);
+    if (stays) {
+        keep->thumbnail = arena_alloc(keep->arena, sizeof *keep->thumbnail);
+        *keep->thumbnail = (struct keep_thumbnail){.exif = *exif, .place = place};
+    }
+    bool is_cut = !stays && exif_chain_cut(exif);
+    bool is_blanked = exif_previews_blank(exif, stays ? &place : NULL);
+    if (is_cut || is_blanked)
+        keep->left_out |= KEEP_LEFT_PREVIEW;
+}
+
 static void exif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
     struct exif exif;
     if (exif_open(&exif, chunk->data, chunk->size))
-        preview_clean(keep, &exif, true);
+        previews_clean(keep, &exif, true);
     else if (exif_jpegs_blank(chunk->data, chunk->size))
         keep->left_out |= KEEP_LEFT_PREVIEW;
 }
@@ -53,7 +69,7 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     unsigned before = keep->left_out;
     if (data != NULL && exif_open(&exif, data, size)) {
         keep->left_out = 0;
-        preview_clean(keep, &exif, false);
+        previews_clean(keep, &exif, false);
         is_changed = keep->left_out != 0;
         keep->left_out |= before;
     } else if (data != NULL) {
@@ -67,51 +83,62 @@ static void raw_clean(struct codec_keep *keep, struct keep_chunk *chunk)
     arena_free(arena);
 }
 
-/* The pieces that are checked, by tag and first bytes. */
-static const struct clean_rule {
-    enum format format;
+/* Pieces that are checked, by tag and first bytes. The end of a list has no tag. */
+struct clean_rule {
     uint32_t tag;
     const char *head;
     size_t head_bytes;
     void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL: the piece is dropped */
     unsigned left_out;
-} rules[] = {
-    {FORMAT_JPEG, keep_app0, "JFIF", 5, jfif_clean, 0},
-    {FORMAT_JPEG, keep_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
-    {FORMAT_JPEG, keep_app0 + 1, "Exif\0", 6, exif_clean, 0},
-    /* CIPA DC-007: offsets of the pictures after this one. */
-    {FORMAT_JPEG, keep_app0 + 2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
-    /* ISO 21496-1: presence or parameters of a gain map. */
-    {FORMAT_JPEG, keep_app0 + 2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
-    {FORMAT_JPEG, keep_app0 + 2, "FPXR", 5, streams_clean, 0},
-    {FORMAT_JPEG, keep_app0 + 10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
-    /* JPEG-HDR: the ratio image that restores the unchanged picture. */
-    {FORMAT_JPEG, keep_app0 + 11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
-    {FORMAT_PNG, KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
-    {FORMAT_PNG, KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
-    {FORMAT_PNG, KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {FORMAT_PNG, KEEP_TAG('z', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {FORMAT_PNG, KEEP_TAG('i', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
-    {FORMAT_WEBP, KEEP_TAG('E', 'X', 'I', 'F'), "", 0, exif_clean, 0},
-    {FORMAT_WEBP, KEEP_TAG('C', '2', 'P', 'A'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
 };
 
-static void piece_clean(const struct codec_picture *picture, struct keep_chunk *chunk)
+static const struct clean_rule jpeg_rules[] = {
+    {keep_app0, "JFIF", 5, jfif_clean, 0},
+    {keep_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
+    {keep_app0 + 1, "Exif\0", 6, exif_clean, 0},
+    /* CIPA DC-007: offsets of the pictures after this one. */
+    {keep_app0 + 2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
+    /* ISO 21496-1: presence or parameters of a gain map. */
+    {keep_app0 + 2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
+    {keep_app0 + 2, "FPXR", 5, streams_clean, 0},
+    {keep_app0 + 10, "AROT", 5, NULL, KEEP_LEFT_GAIN_MAP},
+    /* JPEG-HDR: the ratio image that restores the unchanged picture. */
+    {keep_app0 + 11, "HDR_RI", 6, NULL, KEEP_LEFT_GAIN_MAP},
+    {0},
+};
+
+static const struct clean_rule png_rules[] = {
+    {KEEP_TAG('e', 'X', 'I', 'f'), "", 0, exif_clean, 0},
+    {KEEP_TAG('c', 'a', 'B', 'X'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+    {KEEP_TAG('t', 'E', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {KEEP_TAG('z', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {KEEP_TAG('i', 'T', 'X', 't'), "Raw profile type ", 17, raw_clean, 0},
+    {0},
+};
+
+static const struct clean_rule webp_rules[] = {
+    {KEEP_TAG('E', 'X', 'I', 'F'), "", 0, exif_clean, 0},
+    {KEEP_TAG('C', '2', 'P', 'A'), "", 0, NULL, KEEP_LEFT_CREDENTIALS},
+    {0},
+};
+
+static void piece_clean(struct codec_keep *keep, struct keep_chunk *chunk, const struct clean_rule *rule)
 {
-    struct codec_keep *keep = picture->keep;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        const struct clean_rule *rule = &rules[i];
-        if (rule->format != picture->header.format || rule->tag != chunk->tag ||
-            !keep_starts_with(chunk, rule->head, rule->head_bytes))
-            continue;
-        if (rule->clean != NULL) {
-            rule->clean(keep, chunk);
-            return;
-        }
+    while (rule->tag != 0 &&
+           (rule->tag != chunk->tag || !keep_starts_with(chunk, rule->head, rule->head_bytes)))
+        rule++;
+    if (rule->clean != NULL) {
+        rule->clean(keep, chunk);
+    } else if (rule->tag != 0) {
         chunk->tag = 0;
         keep->left_out |= rule->left_out;
-        return;
     }
+}
+
+static void pieces_clean(struct codec_keep *keep, const struct clean_rule *rules)
+{
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        piece_clean(keep, chunk, rules);
 }
 
 /* ---- boxes in APP11 (ISO/IEC 18477-3, annex B; ISO 19566-5) ---- */
@@ -222,32 +249,39 @@ static void trailer_look(struct codec_keep *keep, const unsigned char *data, siz
             memmem(data, begin, film, sizeof film - 1) != NULL ? KEEP_LEFT_FILM : KEEP_LEFT_TRAILER;
 }
 
-/* ---- all of it ---- */
+/* ---- by format ---- */
 
-void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size)
+void clean_jpeg(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
-    struct codec_keep *keep = picture->keep;
-    size_t end = picture->header.format == FORMAT_JPEG ? exif_jpeg_bytes(data, size) : keep->end;
+    size_t end = exif_jpeg_bytes(data, size);
     /* A JPEG without its end marker has no data behind it. */
-    if (picture->header.format == FORMAT_JPEG && (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0))
+    if (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0)
         end = size;
     trailer_look(keep, data + end, size - end);
-    if (picture->header.format == FORMAT_WEBP) {
-        /* An early encoder terminated the chunk name with a zero. */
-        for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-            if (chunk->tag == KEEP_TAG('X', 'M', 'P', 0))
-                chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
-        twins_clean(keep);
-    }
-    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
-        piece_clean(picture, chunk);
-    if (picture->header.format == FORMAT_JPEG) {
-        boxes_clean(keep);
-        segments_clean(keep);
-        photoshop_segments_clean(keep);
-    }
+    pieces_clean(keep, jpeg_rules);
+    boxes_clean(keep);
+    segments_clean(keep);
+    photoshop_segments_clean(keep);
     keep_sweep(keep);
-    packets_clean(picture);
+}
+
+void clean_png(struct codec_keep *keep, const unsigned char *data, size_t size)
+{
+    trailer_look(keep, data + keep->end, size - keep->end);
+    pieces_clean(keep, png_rules);
+    keep_sweep(keep);
+}
+
+void clean_webp(struct codec_keep *keep, const unsigned char *data, size_t size)
+{
+    trailer_look(keep, data + keep->end, size - keep->end);
+    /* An early encoder terminated the chunk name with a zero. */
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (chunk->tag == KEEP_TAG('X', 'M', 'P', 0))
+            chunk->tag = KEEP_TAG('X', 'M', 'P', ' ');
+    twins_clean(keep);
+    pieces_clean(keep, webp_rules);
+    keep_sweep(keep);
 }
 
 /* ---- the notes ---- */

@@ -1,14 +1,15 @@
-/* Removes metadata that is not true of the result. */
+/* Removes metadata that is not true of the result: a function for each format that is changed. */
 #ifndef CODEC_METADATA_CLEAN_H
 #define CODEC_METADATA_CLEAN_H
 
-#include "codec/codec.h"
 #include "codec/metadata/keep.h"
 
-/* Remove metadata that is not true of the result. data: the whole file. */
-void clean_picture(struct codec_picture *picture, const unsigned char *data, size_t size);
+/* Removes it from the keep. data: the whole file. XMP packets follow in packets_clean. */
+void clean_jpeg(struct codec_keep *keep, const unsigned char *data, size_t size);
+void clean_png(struct codec_keep *keep, const unsigned char *data, size_t size);
+void clean_webp(struct codec_keep *keep, const unsigned char *data, size_t size);
 
-/* Note the removed metadata. */
+/* Notes the removed metadata. */
 void clean_note(struct context *context, const struct codec_keep *keep);
 
 #endif

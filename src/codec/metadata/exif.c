@@ -254,13 +254,22 @@ bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep)
     return is_any;
 }
 
-uint32_t exif_number(const struct exif *exif, unsigned tag)
+/* IFD0's field of the tag with one unsigned number of any size. 0: there is none. */
+static uint32_t unsigned_number(const struct exif *exif, unsigned tag)
 {
     size_t entry = entry_find(exif, &exif->tables[0], tag);
     unsigned type = entry == 0 ? 0 : number(exif, entry + 2, 2);
     return type == type_byte || type == type_short || type == type_long
                ? number(exif, entry + 8, type_bytes(type))
                : 0;
+}
+
+/* The standard requires SHORT; some phones write LONG or BYTE. */
+unsigned exif_orientation(const struct exif *exif)
+{
+    enum { tag_orientation = 0x0112 };
+    uint32_t value = unsigned_number(exif, tag_orientation);
+    return value >= 1 && value <= 8 ? value : 1;
 }
 
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size)

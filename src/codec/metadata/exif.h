@@ -53,8 +53,8 @@ bool exif_chain_cut(struct exif *exif);
  */
 bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep);
 
-/* IFD0's field of the tag with one unsigned number of any size. 0: none. */
-uint32_t exif_number(const struct exif *exif, unsigned tag);
+/* IFD0's orientation, 1..8 (EXIF 2.32, section 4.6.4); 1: unknown. */
+unsigned exif_orientation(const struct exif *exif);
 
 /* The bytes of IFD0's field of the tag, in the block. NULL: none. */
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size);

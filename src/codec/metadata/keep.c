@@ -8,6 +8,14 @@ bool keep_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t 
     return chunk->size >= size && memcmp(chunk->data, bytes, size) == 0;
 }
 
+struct keep_chunk *keep_find(const struct codec_keep *keep, uint32_t tag, const void *head, size_t size)
+{
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        if (chunk->tag == tag && keep_starts_with(chunk, head, size))
+            return chunk;
+    return NULL;
+}
+
 struct codec_keep *keep_new(void)
 {
     struct arena *arena = arena_new((size_t)8 * keep_bytes_max);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/context.h"
+#include "codec/metadata/exif.h"
 
 /* All metadata of one picture; more is IMAGE_TOO_LARGE. */
 enum { keep_bytes_max = 16 * 1024 * 1024 };
@@ -71,11 +72,21 @@ struct keep_loss {
     bool is_coarse;   /* these rows lack scans, passes or damaged blocks */
 };
 
-struct keep_thumbnail; /* the EXIF thumbnail of the result, see metadata/preview.c */
+/* The EXIF thumbnail, which preview.c replaces by one of the result. */
+struct keep_thumbnail {
+    struct exif exif;
+    struct exif_thumbnail place;
+    bool is_learned; /* the members below are those of the old JPEG */
+    uint32_t width_px;
+    uint32_t height_px;
+    uint32_t channels;
+    struct keep_jpeg jpeg;
+};
 
 struct codec_keep {
     struct arena *arena; /* owns this struct and all chunks */
     struct keep_loss loss;
+    unsigned orientation;             /* 1..8, of a format without an EXIF block; 0: unknown */
     unsigned left_out;                /* enum keep_left_out */
     const char *provenance;           /* URL of the removed Content Credentials; NULL: unknown */
     struct keep_thumbnail *thumbnail; /* NULL: none */
@@ -99,6 +110,9 @@ static inline uint32_t keep_number(const unsigned char *bytes)
 enum { keep_app0 = 0xE0, keep_segment_bytes = 65533 };
 
 bool keep_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size);
+
+/* The first piece with the tag that starts with these bytes. NULL: there is none. */
+struct keep_chunk *keep_find(const struct codec_keep *keep, uint32_t tag, const void *head, size_t size);
 
 struct codec_keep *keep_new(void);
 

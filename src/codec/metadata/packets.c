@@ -11,7 +11,6 @@
 
 #include "base/crypto.h"
 #include "codec/metadata/exif.h"
-#include "codec/metadata/meta.h"
 #include "codec/metadata/png_text.h"
 #include "codec/metadata/xmp.h"
 
@@ -57,7 +56,8 @@ struct packet {
 
 struct packets {
     struct arena *arena; /* the packets and unpacked texts */
-    struct codec_picture *picture;
+    struct codec_keep *keep;
+    const struct packets_place *place;
     struct packet *first;
     struct packet **last;
     bool has_main; /* with a text */
@@ -81,6 +81,11 @@ static struct packet *packet_add(struct packets *packets, enum packet_kind kind,
 }
 
 /* ---- JPEG ---- */
+
+static bool is_exif(const struct keep_chunk *chunk)
+{
+    return chunk->tag == keep_app0 + 1 && keep_starts_with(chunk, exif_prefix, exif_prefix_bytes);
+}
 
 static bool is_extension(const struct keep_chunk *chunk, const char *guid)
 {
@@ -122,7 +127,7 @@ static void extension_found(struct packets *packets, struct keep_chunk *chunk)
     if (packets->extension_count++ == extensions_max) {
         chunk->tag = 0;
         packets->extension_count--;
-        packets->picture->keep->left_out |= KEEP_LEFT_XMP;
+        packets->keep->left_out |= KEEP_LEFT_XMP;
         return;
     }
     size_t size = 0;
@@ -150,7 +155,7 @@ static void jpeg_packet_found(struct packets *packets, struct keep_chunk *chunk)
                    chunk->size - sizeof segment_name);
     else if (is_extension(chunk, NULL))
         extension_found(packets, chunk);
-    else if (meta_is_exif(chunk))
+    else if (is_exif(chunk))
         field_found(packets, chunk);
 }
 
@@ -196,55 +201,54 @@ static void webp_packet_found(struct packets *packets, struct keep_chunk *chunk)
 
 /* ---- by format ---- */
 
-static const struct packet_place {
+struct packets_place {
     void (*found)(struct packets *packets, struct keep_chunk *chunk);
     uint32_t tag;
     const char *head; /* written before a packet */
     size_t head_bytes;
     size_t packet_max_bytes;
-} places[] = {
-    [FORMAT_JPEG] = {jpeg_packet_found, keep_app0 + 1, segment_name, sizeof segment_name,
-                     keep_segment_bytes - sizeof segment_name},
-    [FORMAT_PNG] = {png_packet_found, TAG_ITXT, png_head, sizeof png_head, keep_bytes_max},
-    [FORMAT_WEBP] = {webp_packet_found, TAG_XMP, "", 0, keep_bytes_max},
 };
 
-static void packets_find(struct packets *packets, struct codec_picture *picture)
+const struct packets_place packets_jpeg = {jpeg_packet_found, keep_app0 + 1, segment_name,
+                                           sizeof segment_name, keep_segment_bytes - sizeof segment_name};
+const struct packets_place packets_png = {png_packet_found, TAG_ITXT, png_head, sizeof png_head,
+                                          keep_bytes_max};
+const struct packets_place packets_webp = {webp_packet_found, TAG_XMP, "", 0, keep_bytes_max};
+
+static void packets_find(struct packets *packets, struct codec_keep *keep, const struct packets_place *place)
 {
     memset(packets, 0, sizeof *packets);
     packets->arena = arena_new((size_t)8 * keep_bytes_max);
-    packets->picture = picture;
+    packets->keep = keep;
+    packets->place = place;
     packets->last = &packets->first;
-    for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next)
-        places[picture->header.format].found(packets, chunk);
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL; chunk = chunk->next)
+        place->found(packets, chunk);
 }
 
 /* ---- writing back ---- */
 
 /* A new JPEG segment goes after JFIF and EXIF, which readers expect first; others go to the front. */
-static struct keep_chunk *insertion_point(const struct codec_picture *picture)
+static struct keep_chunk *insertion_point(const struct codec_keep *keep)
 {
     struct keep_chunk *point = NULL;
-    if (picture->header.format != FORMAT_JPEG)
-        return NULL;
-    for (struct keep_chunk *chunk = picture->keep->first; chunk != NULL; chunk = chunk->next) {
-        if (chunk->tag != keep_app0 && !meta_is_exif(chunk))
-            break;
+    for (struct keep_chunk *chunk = keep->first; chunk != NULL && (chunk->tag == keep_app0 || is_exif(chunk));
+         chunk = chunk->next)
         point = chunk;
-    }
     return point;
 }
 
 /* Store the packet in the chunk, or in a new one for NULL. */
-static void main_put(struct codec_picture *picture, struct keep_chunk *chunk, const char *packet, size_t size)
+static void main_put(struct packets *packets, struct keep_chunk *chunk, const char *packet, size_t size)
 {
-    const struct packet_place *place = &places[picture->header.format];
+    struct codec_keep *keep = packets->keep;
+    const struct packets_place *place = packets->place;
     size_t whole = place->head_bytes + size;
-    unsigned char *data = arena_alloc(picture->keep->arena, whole + 1);
+    unsigned char *data = arena_alloc(keep->arena, whole + 1);
     memcpy(data, place->head, place->head_bytes);
     memcpy(data + place->head_bytes, packet, size);
     if (chunk == NULL) {
-        keep_insert(picture->keep, insertion_point(picture), place->tag, data, whole);
+        keep_insert(keep, insertion_point(keep), place->tag, data, whole);
         return;
     }
     chunk->tag = place->tag;
@@ -271,14 +275,14 @@ static size_t packet_squeeze(char *packet, size_t size)
     return used;
 }
 
-static enum iw_error main_replace(struct context *context, struct codec_picture *picture,
-                                  struct keep_chunk *chunk, const struct xmp_result *result)
+static enum iw_error main_replace(struct context *context, struct packets *packets, struct keep_chunk *chunk,
+                                  const struct xmp_result *result)
 {
-    size_t max = places[picture->header.format].packet_max_bytes;
+    size_t max = packets->place->packet_max_bytes;
     size_t size = result->size;
     const char *packet = result->packet;
     if (size > max) {
-        char *squeezed = arena_text_n(picture->keep->arena, packet, size);
+        char *squeezed = arena_text_n(packets->keep->arena, packet, size);
         size = packet_squeeze(squeezed, size);
         packet = squeezed;
     }
@@ -287,14 +291,14 @@ static enum iw_error main_replace(struct context *context, struct codec_picture 
             context, IW_IMAGE_TOO_LARGE,
             "The XMP of the image would take %zu bytes with the opt-out; at most %zu are allowed.", size,
             max);
-    main_put(picture, chunk, packet, size);
+    main_put(packets, chunk, packet, size);
     return IW_OK;
 }
 
 /* An extension is named by its digest: write its parts and name again. */
 static void extension_put(struct packets *packets, struct packet *packet, const char *text, size_t size)
 {
-    struct codec_keep *keep = packets->picture->keep;
+    struct codec_keep *keep = packets->keep;
     uint8_t digest[digest_bytes];
     struct crypto_md5 *md5 = crypto_md5_begin();
     crypto_md5_add(md5, text, size);
@@ -331,7 +335,7 @@ static void field_take_out(struct packets *packets, struct packet *packet, const
     if (!exif_open(&exif, packet->chunk->data, packet->chunk->size))
         return;
     if (packets->has_main) {
-        packets->picture->keep->left_out |= KEEP_LEFT_XMP_PART;
+        packets->keep->left_out |= KEEP_LEFT_XMP_PART;
     } else {
         packets->has_main = true;
         packet->kind = PACKET_MAIN;
@@ -392,7 +396,7 @@ static void packet_remove(struct packets *packets, struct packet *packet)
 {
     struct exif exif;
     bool is_extended = packet->kind == PACKET_EXTENSION;
-    packets->picture->keep->left_out |= is_extended ? KEEP_LEFT_XMP_PART : KEEP_LEFT_XMP;
+    packets->keep->left_out |= is_extended ? KEEP_LEFT_XMP_PART : KEEP_LEFT_XMP;
     packet->is_guid_changed = is_extended;
     for (struct keep_chunk *chunk = packet->chunk; chunk != NULL && is_extended; chunk = chunk->next)
         if (is_extension(chunk, packet->guid))
@@ -411,7 +415,7 @@ static void packet_edit_beside(struct packets *packets, struct packet *packet,
     struct xmp_result result = {.is_readable = false};
     if (!packet->is_broken)
         xmp_edit(scratch, packet->text, packet->size, &request, &result);
-    result_account(packets->picture->keep, &result);
+    result_account(packets->keep, &result);
     if (result.is_changed && packet->kind == PACKET_EXTENSION)
         extension_put(packets, packet, result.packet, result.size);
     else if (result.is_changed)
@@ -446,7 +450,7 @@ static enum iw_error packet_edit_main(struct context *context, struct packets *p
         .extension_old = extension == NULL ? NULL : extension->guid,
         .extension_new = extension == NULL ? NULL : extension->guid_new,
     };
-    struct codec_keep *keep = packets->picture->keep;
+    struct codec_keep *keep = packets->keep;
     struct xmp_result result = {.is_readable = false};
     if (!packet->is_broken)
         xmp_edit(scratch, packet->text, packet->size, &request, &result);
@@ -458,16 +462,16 @@ static enum iw_error packet_edit_main(struct context *context, struct packets *p
     } else if (!result.is_readable && is_named(packet, false)) {
         packet_remove(packets, packet);
     }
-    return result.is_changed || packet->chunk == NULL
-               ? main_replace(context, packets->picture, packet->chunk, &result)
-               : IW_OK;
+    return result.is_changed || packet->chunk == NULL ? main_replace(context, packets, packet->chunk, &result)
+                                                      : IW_OK;
 }
 
 /* Without the opt-out, entries are only removed, so every packet becomes shorter. */
-static enum iw_error packets_edit(struct context *context, struct codec_picture *picture, bool is_opt_out)
+static enum iw_error packets_edit(struct context *context, struct codec_keep *keep,
+                                  const struct packets_place *place, bool is_opt_out)
 {
     struct packets packets;
-    packets_find(&packets, picture);
+    packets_find(&packets, keep, place);
     enum iw_error error = IW_OK;
     struct arena *scratch = arena_new((size_t)8 * keep_bytes_max);
     const struct xmp_mining *mining = packets_look(&packets, scratch);
@@ -489,15 +493,15 @@ static enum iw_error packets_edit(struct context *context, struct codec_picture 
     if (is_opt_out && !is_there && error == IW_OK) {
         struct xmp_result fresh = {.is_readable = true};
         fresh.packet = xmp_fresh(scratch, mining, &fresh.size);
-        error = main_replace(context, picture, NULL, &fresh);
+        error = main_replace(context, &packets, NULL, &fresh);
     }
-    keep_sweep(picture->keep);
+    keep_sweep(keep);
     arena_free(scratch);
     arena_free(packets.arena);
     return error;
 }
 
-void packets_clean(struct codec_picture *picture)
+void packets_clean(struct codec_keep *keep, const struct packets_place *place)
 {
     struct context context;
     struct arena *arena = arena_new(0);
@@ -506,12 +510,13 @@ void packets_clean(struct codec_picture *picture)
      * Packets only become shorter, so the only failure is a change to UTF-8 that fills a segment. The packet
      * then stays unchanged.
      */
-    if (packets_edit(&context, picture, false) != IW_OK)
+    if (packets_edit(&context, keep, place, false) != IW_OK)
         context_clear(&context);
     arena_free(arena);
 }
 
-enum iw_error packets_opt_out(struct context *context, struct codec_picture *picture)
+enum iw_error packets_opt_out(struct context *context, struct codec_keep *keep,
+                              const struct packets_place *place)
 {
-    return packets_edit(context, picture, true);
+    return packets_edit(context, keep, place, true);
 }

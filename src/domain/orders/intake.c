@@ -33,7 +33,7 @@ static void object_judge(struct domain *domain, const struct storage_object *obj
                                       (long long)object->size_bytes, (long long)most);
     } else if (!format_is_in(file->format, formats_taken(domain->config, type))) {
         file->refusal = IW_IMAGE_FORMAT_UNSUPPORTED;
-        file->sentence = sniff_advice(object->first, object->first_count);
+        file->sentence = sniff_advice(arena, object->first, object->first_count);
     } else
         header_judge(domain, object, type, file);
 }

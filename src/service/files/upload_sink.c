@@ -41,7 +41,7 @@ enum iw_error upload_sink_begin(struct storage *storage, struct context *context
 /* The format is identified by the available first bytes. */
 static enum iw_error no_picture(const struct upload_sink *sink, struct context *context)
 {
-    const char *advice = sniff_advice(sink->first, sink->first_count);
+    const char *advice = sniff_advice(context->arena, sink->first, sink->first_count);
     context->reason = "no_picture";
     return context_fail(context, IW_UNSUPPORTED_MEDIA_TYPE, "%s", advice);
 }

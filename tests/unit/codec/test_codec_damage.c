@@ -15,7 +15,7 @@
 #include "codec/codec.h"
 #include "codec/color.h"
 #include "codec/conversion.h"
-#include "codec/metadata/meta.h"
+#include "codec/driver.h"
 #include "codec/thumbnail.h"
 #include "model/sniff.h"
 #include "picture_maker.h"
@@ -872,7 +872,7 @@ static void test_orientation_types(void)
         file.data[entry + 2] = entries[i].type;
         memcpy(file.data + entry + 8, entries[i].value, 4);
         CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
-        CU_ASSERT_EQUAL(meta_orientation(&picture), entries[i].orientation);
+        CU_ASSERT_EQUAL(driver_orientation(&picture), entries[i].orientation);
         codec_picture_free(&picture);
         bytes_free(&file);
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codec/codec.h"
-#include "codec/heif.h"
+#include "codec/thumbnail.h"
 #include "runner.h"
 
 enum { width_px = 64, height_px = 96, file_bytes_max = 1 << 16, all_formats = ~0U };
@@ -186,6 +186,26 @@ static void test_codec_of_another_brand(void)
     free(data);
 }
 
+/* The rows are as stored; the thumbnail is upright. */
+static void test_orientation(void)
+{
+    struct codec_picture picture, small;
+    struct codec_bytes bytes;
+    CU_ASSERT_EQUAL_FATAL(decode("tiff-turned.tif", &reading, &picture), IW_OK);
+    CU_ASSERT_EQUAL(picture.image.width_px, 64);
+    CU_ASSERT_EQUAL_FATAL(thumbnail_webp(&context, &picture, 96, &bytes), IW_OK);
+    codec_picture_free(&picture);
+    CU_ASSERT_EQUAL_FATAL(codec_decode(&context, bytes.data, bytes.size, &reading, &small), IW_OK);
+    bytes_free(&bytes);
+    CU_ASSERT_EQUAL(small.image.width_px, 96);
+    CU_ASSERT_EQUAL_FATAL(small.image.height_px, 64);
+    /* Orientation 6: the left edge was the lower one, which is green. */
+    const unsigned char *row = small.image.pixels;
+    CU_ASSERT(row[1] > 150);
+    CU_ASSERT(row[(size_t)95 * small.image.channels + 1] < 40);
+    codec_picture_free(&small);
+}
+
 /* The header is checked before a pixel is decoded. */
 static void test_limits(void)
 {
@@ -216,11 +236,12 @@ int main(void)
         {"each kind of each format", test_files},
         {"formats that are switched off, and other work", test_refused},
         {"a codec under another brand", test_codec_of_another_brand},
+        {"the orientation of a TIFF", test_orientation},
         {"limits from the header", test_limits},
         CU_TEST_INFO_NULL,
     };
     context_init(&context, arena_new(0), NULL);
-    heif_prepare();
+    codec_open(all_formats);
     int code = runner_run("codec reading", tests);
     arena_free(context.arena);
     return code;
