@@ -156,12 +156,6 @@ bool db_is_begun(const struct db_connection *connection)
     return false;
 }
 
-bool db_has_failed(const struct db_connection *connection)
-{
-    (void)connection;
-    return false;
-}
-
 bool db_is_conflict(const struct db_connection *connection)
 {
     (void)connection;
