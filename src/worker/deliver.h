@@ -42,7 +42,7 @@ struct deliver {
 /* CONFIG_INVALID for a bad key file or list of addresses.  The caller closes it even after an error. */
 enum iw_error deliver_open(struct deliver *deliver, struct context *context) IW_MUST_USE;
 
-/* Ends every request.  Leased deliveries are sent again when their leases end. */
+/* Ends every request.  Leased deliveries are sent again after the leases end. */
 void deliver_close(struct deliver *deliver);
 
 /* Checks the files and addresses that a configuration names. */

@@ -135,7 +135,7 @@ static void image_process_ready(struct image_processes *all, struct image_slot *
     image_process_fail(all, process, "refused", answer->error != IW_OK ? answer->sentence : answer->cause);
 }
 
-/* Gives the answer to the task; NULL: the process died. */
+/* Passes the answer to the task; NULL if the process died. */
 static void answer_take(struct image_slot *process, const struct image_answer *answer, int wait_status)
 {
     struct task *task = process->task;

@@ -13,7 +13,7 @@
 struct loop_source {
     unsigned (*poll)(void *part, struct pollfd *polls, unsigned room);
     void (*take)(void *part, const struct pollfd *polls, unsigned count);
-    int64_t (*next_ms)(const void *part); /* monotonic: take wants to be called then; NULL: never */
+    int64_t (*next_ms)(const void *part); /* monotonic: when take must be called; NULL if only for events */
 };
 
 /* Work at a time.  One step takes milliseconds at most, or is rare. */

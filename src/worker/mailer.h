@@ -23,7 +23,7 @@ struct mailer {
 /* Reaps a finished child, and starts one if mails are due.  Returns the pause before the next call. */
 int64_t mailer_step(struct mailer *mailer);
 
-/* Kills and reaps the child.  The mail that it was sending is sent again when the lease ends. */
+/* Kills and reaps the child.  The mail that it was sending is sent again after the lease ends. */
 void mailer_close(struct mailer *mailer);
 
 #endif

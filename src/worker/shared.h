@@ -18,7 +18,7 @@
 #include "worker/owner.h"
 
 struct shared {
-    struct domain domain;       /* its context is of one turn of the loop; a reload changes its config */
+    struct domain domain; /* the context is of one turn of the loop; a reload changes the config in place */
     const struct config *start; /* as at the start: no reload changes it, and drivers borrow it */
     struct metrics *metrics;
     char owner[owner_size];
@@ -31,10 +31,10 @@ struct shared {
     bool is_keyring_unchecked;             /* the database could not say whether the keys belong to it */
     bool is_keyring_refused;               /* they do not: the worker must end */
     bool is_database_away;
-    int64_t stop_at_ms; /* monotonic: end of the time to finish jobs; 0: not stopping */
+    int64_t stop_at_ms; /* monotonic: end of the time to finish jobs; 0 unless the worker stops */
 };
 
-/* Asks for a look for jobs of every class. */
+/* Asks lease.c to look for jobs of every class. */
 void shared_lease_want(struct shared *shared);
 
 /* True if no job may start: the queue is paused, or the worker stops. */

@@ -212,17 +212,17 @@ static void parts_wire(struct worker *worker)
 {
     struct shared *shared = &worker->shared;
     struct image_processes *processes = &worker->processes;
-    struct task_pool *pools = worker->pools, *images = &pools[JOB_CLASS_IMAGE];
+    struct task_pool *pools = worker->pools, *pictures = &pools[JOB_CLASS_IMAGE];
     const struct work_kind picture = {&picture_kind, &worker->pictures};
     *shared = (struct shared){.domain = {.context = &worker->context, .config = &worker->config},
                               .start = &worker->start};
     *processes = (struct image_processes){.shared = shared, .keyring = &worker->keyring};
     worker->pictures = (struct picture_jobs){.shared = shared, .processes = processes};
-    worker->archives = (struct archive_jobs){.shared = shared, .pool = images};
+    worker->archives = (struct archive_jobs){.shared = shared, .pool = pictures};
     worker->transfers = (struct transfer_jobs){.shared = shared, .pool = &pools[JOB_CLASS_TRANSFER]};
     worker->deliver = (struct deliver){.shared = shared};
     worker->mailer = (struct mailer){.shared = shared, .secret_box = &worker->deliver.secret_box};
-    worker->cleanup = (struct cleanup){.shared = shared, .pictures = images};
+    worker->cleanup = (struct cleanup){.shared = shared, .pictures = pictures};
     worker->lease = (struct lease_state){
         .shared = shared, .pools = pools, .processes = processes, .transfers = &worker->transfers.sender};
     worker->work = (struct work){.shared = shared,
@@ -238,14 +238,19 @@ static void parts_wire(struct worker *worker)
     worker->periodic =
         (struct periodic){.shared = shared, .keyring = &worker->keyring, .mailer = &worker->mailer};
     worker->heartbeat = (struct heartbeat){.shared = shared, .pools = pools, .processes = processes};
+}
+
+/* The sources and timers of the loop, in the order of their turns. */
+static void loop_wire(struct worker *worker)
+{
     worker->loop = (struct loop){.sources = {{&signals_source, worker},
-                                             {&image_process_source, processes},
+                                             {&image_process_source, &worker->processes},
                                              {&archive_source, &worker->archives},
                                              {&transfer_source, &worker->transfers},
                                              {&lease_source, &worker->lease},
                                              {&deliver_source, &worker->deliver}},
                                  .timers = {{&heartbeat_timer, &worker->heartbeat},
-                                            {&image_process_timer, processes},
+                                            {&image_process_timer, &worker->processes},
                                             {&work_timer, &worker->work},
                                             {&lease_timer, &worker->lease},
                                             {&cleanup_timer, &worker->cleanup},
@@ -338,6 +343,7 @@ static enum iw_error worker_open(struct worker *worker, struct context *context)
     worker->config = worker->start;
     context_init(&worker->context, worker->arena, NULL);
     parts_wire(worker);
+    loop_wire(worker);
     /* Before the wait for the file store, which systemd counts as started. */
     error = keyring_open(worker, context);
     if (error == IW_OK)
