@@ -330,7 +330,7 @@ enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, un
 }
 
 enum iw_error jobs_move(const struct db *db, const struct job *job, const struct job_verdict *verdict,
-                        const char *reason)
+                        const char *reason, bool *is_fenced)
 {
     struct db_rows rows;
     enum job_state next = job_next(JOB_LEASED, verdict->event);
@@ -349,10 +349,8 @@ enum iw_error jobs_move(const struct db *db, const struct job *job, const struct
         "UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND, reason = ?, lease_owner = NULL, lease_until = NULL, "
         "updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND attempt = ? AND status = 'leased'",
         values, 7, &rows);
-    if (error != IW_OK || rows.affected == 1)
-        return error;
-    db->context->reason = "fenced";
-    return context_fail(db->context, IW_NOT_FOUND, "The job belongs to a later attempt.");
+    *is_fenced = error == IW_OK && rows.affected != 1;
+    return error;
 }
 
 enum iw_error jobs_counts(const struct db *db, struct jobs_count **counts, unsigned *count)

@@ -57,11 +57,11 @@ enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, un
                          unsigned *count) IW_MUST_USE;
 
 /*
- * Applies an event of its worker to a leased job, with the counts of the verdict.  NOT_FOUND with the reason
- * "fenced" when another attempt holds the lease.  reason is a short constant word, or NULL.
+ * Applies an event of its worker to a leased job, with the counts of the verdict.  *is_fenced: a
+ * later attempt holds the lease, and nothing was written.  reason is a short constant word, or NULL.
  */
 enum iw_error jobs_move(const struct db *db, const struct job *job, const struct job_verdict *verdict,
-                        const char *reason) IW_MUST_USE;
+                        const char *reason, bool *is_fenced) IW_MUST_USE;
 
 /* Makes the queued jobs of an order due now and resets their failures; count gets how many. */
 enum iw_error jobs_hurry(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;

@@ -86,14 +86,14 @@ static void jobs_take(struct lease_state *lease, enum job_class class, int64_t n
     }
 }
 
-/* NOT_FOUND if the lease was lost, or if an earlier release was committed but the reply was lost. */
+/* Has no effect if the lease was lost, or if an earlier release was committed but the reply was lost. */
 bool lease_release(struct lease_state *lease, struct task *task)
 {
     struct domain domain = lease->shared->domain;
     domain_context_set(&domain, &task->context);
     enum iw_error error = outcome_release(&domain, &task->job);
     context_clear(&task->context);
-    if (error != IW_OK && error != IW_NOT_FOUND) {
+    if (error != IW_OK) {
         task->release_retry_ms = clock_monotonic_ms() + release_retry_ms;
         return false;
     }

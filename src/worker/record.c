@@ -92,13 +92,14 @@ bool record_outcome(const struct record *record, struct task *task)
     domain_context_set(&domain, &task->context);
     context_clear(&task->context);
     enum iw_error error = outcome_record(&domain, &task->outcome, &effect);
-    if (error == IW_OK) {
+    if (error == IW_OK && !effect.is_fenced) {
         outcome_log(record->shared, task, &effect);
         effect_apply(record, task, &effect);
         return true;
     }
-    if (error == IW_NOT_FOUND || error == IW_ORDER_NOT_FOUND) {
-        log_failure(&task->context, "outcome_refused");
+    if (error == IW_OK || error == IW_ORDER_NOT_FOUND) {
+        log_event(LOG_WARN, &task->context, "outcome_refused",
+                  LOG_TEXT("reason", effect.is_fenced ? "fenced" : "order_not_found"));
         refused_discard(record->shared, task);
         return true;
     }

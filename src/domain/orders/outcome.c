@@ -297,8 +297,9 @@ static enum iw_error record_write(const struct db *db, struct outcome_write *rec
         record->effect.verdict.event = JOB_EVENT_CANCEL;
         record->effect.is_order_gone = true;
     }
-    error = jobs_move(db, outcome->job, &record->effect.verdict, outcome->reason);
-    if (error != IW_OK || record->effect.is_order_gone || record->effect.verdict.event == JOB_EVENT_RETRY)
+    error = jobs_move(db, outcome->job, &record->effect.verdict, outcome->reason, &record->effect.is_fenced);
+    if (error != IW_OK || record->effect.is_fenced || record->effect.is_order_gone ||
+        record->effect.verdict.event == JOB_EVENT_RETRY)
         return error;
     return outcome->job->kind == JOB_ARCHIVE ? archive_write(db, record) : file_write(db, record);
 }
@@ -321,5 +322,6 @@ enum iw_error outcome_release(const struct domain *domain, const struct job *job
 {
     const struct job_verdict verdict = {
         .event = JOB_EVENT_RELEASE, .failures = job->failures, .deaths = job->deaths};
-    return jobs_move(&domain->db, job, &verdict, "given_back");
+    bool is_fenced;
+    return jobs_move(&domain->db, job, &verdict, "given_back", &is_fenced);
 }

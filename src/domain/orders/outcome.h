@@ -65,6 +65,7 @@ struct outcome {
 
 /* The effects of a record beyond the job. */
 struct outcome_effect {
+    bool is_fenced; /* the attempt lost its lease, and nothing was recorded; the rest is not valid */
     struct job_verdict verdict;
     bool is_thumbnail_used;   /* false: the order had one; the caller deletes its own */
     bool is_job_queued;       /* a new job may be leased */
@@ -73,14 +74,11 @@ struct outcome_effect {
     enum order_status status; /* of the order now; valid when is_order_ended */
 };
 
-/*
- * Records an outcome.  NOT_FOUND with the reason "fenced" when the attempt no
- * longer holds the lease; SERVICE_UNAVAILABLE when the database is away: repeat it later.
- */
+/* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: repeat it later. */
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect) IW_MUST_USE;
 
-/* Releases a leased job that did not start.  Errors as outcome_record. */
+/* Releases a leased job that did not start.  Without effect if the lease was lost. */
 enum iw_error outcome_release(const struct domain *domain, const struct job *job) IW_MUST_USE;
 
 #endif
