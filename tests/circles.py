@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The one pair in all of src/ that may depend on each other: the manual prints the table of commands, and is in it.
 ALLOWED = [["src/ctl/main.c", "src/ctl/manual.c"]]
 
-# Families of one idea in several files: a driver and its table, or an engine or codec whose files share the types of the
+# Families of one idea in several files: a driver and its table, or an engine whose files share the types of the
 # public header.
 ALLOWED_INCLUDES = [
     {"src/db/db", "src/db/db_hosts"},
@@ -31,7 +31,7 @@ ALLOWED_INCLUDES = [
     {"src/service/files/storage", "src/service/files/storage_driver", "src/service/files/store_local",
      "src/service/files/store_s3"},
 ]
-ALLOWED_FOLDERS = ["src/codec/", "src/engine/protect/", "src/engine/watermark/"]
+ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
 
 
 def objects(build, source):
