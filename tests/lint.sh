@@ -29,6 +29,9 @@ rules=(
     "shadowed#no static function has the name of an exported one"
     "no_goto#there is no goto"
     "transaction_bodies#the loop of a transaction has no return, goto or break: they would leave it open"
+    "reasons_written#a reason is for logs and metrics: no code compares it"
+    "not_found_fails#in src/domain and src/db, IW_NOT_FOUND is the code of a failure and no step of control flow"
+    "columns_in_order#an expression reads at most one column of a row"
     "no_typedef_struct#structs have no typedef"
     "function_length#no function is over 80 lines"
     "format#clang-format agrees"
@@ -364,6 +367,38 @@ rule_transaction_bodies() {
             if (inside && (has("return") || has("goto") || (!inner && has("break")))) print
             if (text ~ /transaction_begin\(/ && text !~ /{$/) print $0 "  (write one line, with a brace)"
             else if (text ~ /transaction_begin\(/) { inside = column; inner = 0 }
+        }'
+}
+
+rule_reasons_written() { production | code_lines | grep -E 'str(n|case|ncase)?cmp\([^)]*reason|text_equal[a-z_]*\([^)]*reason'; }
+
+# The file store says by it that a file is missing: download.c and health.c ask.
+rule_not_found_fails() {
+    production | grep -E '^src/(domain|db)/' | grep -vE '^src/domain/(files/download|health)\.c$' | code_lines |
+        grep 'IW_NOT_FOUND' | grep -v 'context_fail('
+}
+
+# C does not define the order of calls in one expression.  The initializers of declarators and the parts of ?: are ordered.
+rule_columns_in_order() {
+    production | grep '^src/db/' | code_lines | awk '
+        function check(text,   i, letter, depth, part) {
+            depth = 0; part = ""
+            for (i = 1; i <= length(text); i++) {
+                letter = substr(text, i, 1)
+                depth += (letter ~ /[({[]/) - (letter ~ /[])}]/)
+                if (letter == "," && depth == 0) { look(part); part = "" } else part = part letter
+            }
+            look(part)
+        }
+        function look(part,   copy) {
+            copy = part
+            if (part !~ /db_next_is_null\([^)]*\) [?]/ && gsub(/db_next_[a-z_]+\(/, "", copy) > 1) print place part
+        }
+        {
+            match($0, /^[^:]*:[0-9]+:/); place = substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1)
+            statement = statement " " text
+            if (text ~ /; *$/) check(statement)
+            if (text ~ /; *$/ || (text ~ /{ *$/ && text !~ /(= |\)){ *$/) || text ~ /^ *}/) statement = ""
         }'
 }
 

@@ -42,21 +42,19 @@ enum iw_error accounts_create(const struct db *db, const char *name, const char 
     return error;
 }
 
-static void account_read(const struct db_rows *rows, size_t row, struct account_row *account)
+static void account_read(struct db_row *columns, struct account_row *account)
 {
-    *account = (struct account_row){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .name = db_text_of(db_at(rows, row, 1)),
-        .plan = db_text_of(db_at(rows, row, 2)),
-        .status = ACCOUNT_SUSPENDED,
-        .requests_per_minute = db_integer_of(db_at(rows, row, 4)),
-        .is_overridden = db_integer_of(db_at(rows, row, 5)) != 0,
-        .created_at_ms = db_integer_of(db_at(rows, row, 6)),
-        .key_count = db_integer_of(db_at(rows, row, 7)),
-        .user_count = db_integer_of(db_at(rows, row, 8)),
-        .quotas = quotas_limits_of(db_at(rows, row, 9)),
-    };
-    account_status_read(db_text_of(db_at(rows, row, 3)), &account->status);
+    *account = (struct account_row){.status = ACCOUNT_SUSPENDED};
+    account->id = db_next_integer(columns);
+    account->name = db_next_text(columns);
+    account->plan = db_next_text(columns);
+    account_status_read(db_next_text(columns), &account->status);
+    account->requests_per_minute = db_next_integer(columns);
+    account->is_overridden = db_next_bool(columns);
+    account->created_at_ms = db_next_integer(columns);
+    account->key_count = db_next_integer(columns);
+    account->user_count = db_next_integer(columns);
+    account->quotas = quotas_limits_of(columns);
 }
 
 enum iw_error accounts_name_is_taken(const struct db *db, const char *name, bool *is_taken)
@@ -96,7 +94,8 @@ enum iw_error accounts_find(const struct db *db, const char *name, struct accoun
         return error;
     if (rows.count == 0)
         return context_fail(db->context, IW_NOT_FOUND, "There is no account \"%s\".", name);
-    account_read(&rows, 0, account);
+    struct db_row columns = db_row(&rows, 0);
+    account_read(&columns, account);
     return IW_OK;
 }
 
@@ -108,8 +107,10 @@ enum iw_error accounts_list(const struct db *db, struct account_row **accounts, 
         return error;
     *accounts = arena_array(db->context->arena, rows.count + 1, sizeof **accounts);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        account_read(&rows, row, &(*accounts)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        account_read(&columns, &(*accounts)[i]);
+    }
     return IW_OK;
 }
 
@@ -161,7 +162,8 @@ enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    account_read(&rows, 0, account);
+    struct db_row columns = db_row(&rows, 0);
+    account_read(&columns, account);
     return IW_OK;
 }
 
@@ -190,7 +192,9 @@ enum iw_error accounts_page(const struct db *db, const struct accounts_page *pag
         return error;
     *accounts = arena_array(db->context->arena, rows.count + 1, sizeof **accounts);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        account_read(&rows, row, &(*accounts)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        account_read(&columns, &(*accounts)[i]);
+    }
     return IW_OK;
 }

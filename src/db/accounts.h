@@ -9,26 +9,27 @@
 #include "db/db.h"
 #include "model/account.h"
 
-/* TWIN_EXISTS when the name is taken; VALIDATION_FAILED when there is no such plan. */
+/* TWIN_EXISTS if the name is taken; VALIDATION_FAILED if there is no such plan. */
 enum iw_error accounts_create(const struct db *db, const char *name, const char *plan, int64_t now_ms,
                               int64_t *id) IW_MUST_USE;
 
 enum iw_error accounts_name_is_taken(const struct db *db, const char *name, bool *is_taken) IW_MUST_USE;
 
-/* True when the account has an order, a key, or another user than this one. */
+/* True if the account has an order, a key, or another user than this one. */
 enum iw_error accounts_is_used(const struct db *db, int64_t id, int64_t user_id, bool *is_used) IW_MUST_USE;
 
-/* By name, or by id in decimal when no account has that name.  NOT_FOUND. */
+/* By name, or by id in decimal if no account has that name. NOT_FOUND. */
 enum iw_error accounts_find(const struct db *db, const char *name, struct account_row *account) IW_MUST_USE;
 
 /* By id only. */
 enum iw_error accounts_get(const struct db *db, int64_t id, struct account_row *account,
                            bool *is_found) IW_MUST_USE;
 
-/* TWIN_EXISTS: the name is in use. */
+/* TWIN_EXISTS if the name is in use. */
 enum iw_error accounts_rename(const struct db *db, int64_t id, const char *name) IW_MUST_USE;
 
-/* One page of accounts, newest first.  keyword is a part of the name; NULL: all.  The array is the arena's.
+/*
+ * One page of accounts, newest first.  keyword is a part of the name; NULL: all.  The array is the arena's.
  */
 struct accounts_page {
     const char *keyword;
@@ -42,11 +43,11 @@ enum iw_error accounts_page(const struct db *db, const struct accounts_page *pag
 /* All accounts by id; the array is the arena's. */
 enum iw_error accounts_list(const struct db *db, struct account_row **accounts, size_t *count) IW_MUST_USE;
 
-/* requests_per_minute 0: the plan's.  VALIDATION_FAILED when there is no such plan. */
+/* requests_per_minute 0: the plan's.  VALIDATION_FAILED if there is no such plan. */
 enum iw_error accounts_plan_set(const struct db *db, int64_t id, const char *plan,
                                 int64_t requests_per_minute) IW_MUST_USE;
 
-/* Suspends an account: its requests and URLs are refused, its jobs and deliveries wait. */
+/* Suspends an account: requests and URLs of the account are refused, jobs and deliveries wait. */
 enum iw_error accounts_suspend(const struct db *db, int64_t id) IW_MUST_USE;
 
 /*

@@ -4,8 +4,10 @@ enum iw_error attempts_lock(const struct db *db, struct attempts_row *row)
 {
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(row->name_digest, 32)};
-    /* An exclusive lock at once, also of a new row.  INSERT IGNORE would share it: two transactions that both
-     * want more would wait for each other. */
+    /*
+     * An exclusive lock at once, also of a new row.  INSERT IGNORE would share it: two transactions that
+     * both want more would wait for each other.
+     */
     enum iw_error error =
         db_run(db,
                "INSERT INTO sign_in_attempts (name_digest, attempts, tried_at, next_at) VALUES (?, 0, "
@@ -17,9 +19,10 @@ enum iw_error attempts_lock(const struct db *db, struct attempts_row *row)
             values, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    row->attempts = db_integer_of(db_at(&rows, 0, 0));
-    row->tried_ms = db_integer_of(db_at(&rows, 0, 1));
-    row->next_ms = db_integer_of(db_at(&rows, 0, 2));
+    struct db_row columns = db_row(&rows, 0);
+    row->attempts = db_next_integer(&columns);
+    row->tried_ms = db_next_integer(&columns);
+    row->next_ms = db_next_integer(&columns);
     return IW_OK;
 }
 

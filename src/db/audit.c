@@ -28,9 +28,10 @@ enum iw_error audit_page(const struct db *db, const struct audit_page *page, str
                values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *list = (struct audit_rows){.total = db_integer_of(db_at(&rows, 0, 0))};
+    struct db_row window = db_row(&rows, 0);
+    *list = (struct audit_rows){.total = db_next_integer(&window)};
     if (list->total == audit_window)
-        list->older_id = db_integer_of(db_at(&rows, 0, 1));
+        list->older_id = db_next_integer(&window);
     if (page->offset >= list->total)
         return IW_OK;
     error = db_run(db,
@@ -43,17 +44,19 @@ enum iw_error audit_page(const struct db *db, const struct audit_page *page, str
         return error;
     list->items = arena_array(db->context->arena, rows.count + 1, sizeof *list->items);
     list->count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        list->items[row] = (struct audit_event){
-            .id = db_integer_of(db_at(&rows, row, 0)),
-            .at_ms = db_integer_of(db_at(&rows, row, 1)),
-            .event = db_text_of(db_at(&rows, row, 2)),
-            .user_id = db_integer_of(db_at(&rows, row, 3)),
-            .user_name = db_text_of(db_at(&rows, row, 4)),
-            .address = db_text_of(db_at(&rows, row, 5)),
-            .details = db_text_of(db_at(&rows, row, 6)),
-            .user_email = db_text_of(db_at(&rows, row, 7)),
-        };
+    for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct audit_event *item = &list->items[row];
+        *item = (struct audit_event){0};
+        item->id = db_next_integer(&columns);
+        item->at_ms = db_next_integer(&columns);
+        item->event = db_next_text(&columns);
+        item->user_id = db_next_integer(&columns);
+        item->user_name = db_next_text(&columns);
+        item->address = db_next_text(&columns);
+        item->details = db_next_text(&columns);
+        item->user_email = db_next_text(&columns);
+    }
     return IW_OK;
 }
 

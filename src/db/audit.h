@@ -32,7 +32,7 @@ struct audit_rows {
 enum iw_error audit_page(const struct db *db, const struct audit_page *page,
                          struct audit_rows *rows) IW_MUST_USE;
 
-/* True when the user has an event of this name with these details. */
+/* True if the user has an event of this name with these details. */
 enum iw_error audit_has(const struct db *db, int64_t user_id, const char *event, const char *details,
                         bool *has) IW_MUST_USE;
 

@@ -41,10 +41,12 @@ enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t 
     enum iw_error error = db_run(db, statements[table].newest, NULL, 0, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;
-    const struct db_value beyond[] = {db_integer(db_integer_of(db_at(&rows, 0, 0)) - bounds_table_rows)};
+    struct db_row columns = db_row(&rows, 0);
+    int64_t newest_id = db_next_integer(&columns), account_id = db_next_integer(&columns);
+    const struct db_value beyond[] = {db_integer(newest_id - bounds_table_rows)};
     error = query_change(db, statements[table].table_delete, beyond, 1, count);
     if (error == IW_OK)
-        error = account_trim(db, table, db_integer_of(db_at(&rows, 0, 1)), &of_account);
+        error = account_trim(db, table, account_id, &of_account);
     *count += of_account;
     return error;
 }

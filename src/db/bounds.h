@@ -1,7 +1,7 @@
 /*
  * Bounds of the tables that grow with requests: request_log and audit_events.
  *
- * An account keeps its newest rows, and so does the table.  Ids grow with time.
+ * The newest rows of an account are kept, and the newest rows of the table. Ids grow with time.
  */
 #ifndef DB_BOUNDS_H
 #define DB_BOUNDS_H
@@ -14,7 +14,7 @@
 enum bounds_table { BOUNDS_REQUESTS, BOUNDS_EVENTS, BOUNDS_COUNT };
 
 enum {
-    /* A row of the request log has 420 bytes with its index: 42 MB an account, 4.2 GB in all. */
+    /* A row of the request log takes 420 bytes with the index: 42 MB an account, 4.2 GB in all. */
     bounds_account_rows = 100000,
     bounds_table_rows = 10000000,
     bounds_step = 5000

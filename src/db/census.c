@@ -35,11 +35,11 @@ static const char *const slices[CENSUS_SOURCE_COUNT] = {
         SLICE("orders", "id", "''", "'archives'", "IF(zip_store_key IS NULL, 0, zip_size_bytes)", "NULL"),
 };
 
-/* Adds a row of a slice to the sum of its kind and state. */
-static void sum_add(struct census *census, const struct db_rows *rows, size_t row)
+/* Adds a row of a slice to the sum of the kind and state. */
+static void sum_add(struct census *census, struct db_row *columns)
 {
-    const char *kind = db_text_of(db_at(rows, row, 0)), *state = db_text_of(db_at(rows, row, 1));
-    int64_t oldest_ms = db_integer_of(db_at(rows, row, 3));
+    const char *kind = db_next_text(columns), *state = db_next_text(columns);
+    int64_t number = db_next_integer(columns), oldest_ms = db_next_integer(columns);
     unsigned at = 0;
     while (at < census->count &&
            (strcmp(census->sums[at].kind, kind) != 0 || strcmp(census->sums[at].state, state) != 0))
@@ -51,7 +51,7 @@ static void sum_add(struct census *census, const struct db_rows *rows, size_t ro
         snprintf(census->sums[at].kind, sizeof census->sums[at].kind, "%s", kind);
         snprintf(census->sums[at].state, sizeof census->sums[at].state, "%s", state);
     }
-    census->sums[at].number += db_integer_of(db_at(rows, row, 2));
+    census->sums[at].number += number;
     if (oldest_ms != 0 && (census->sums[at].oldest_ms == 0 || oldest_ms < census->sums[at].oldest_ms))
         census->sums[at].oldest_ms = oldest_ms;
 }
@@ -64,10 +64,11 @@ static enum iw_error slice_count(const struct db *db, struct census *census)
     const struct db_value after = db_integer(census->after_id);
     enum iw_error error = db_run(db, slices[census->source], &after, 1, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
-        int64_t id = db_integer_of(db_at(&rows, row, 4));
+        struct db_row columns = db_row(&rows, row);
+        sum_add(census, &columns);
+        int64_t id = db_next_integer(&columns);
         last_id = id > last_id ? id : last_id;
-        read += db_integer_of(db_at(&rows, row, 5));
-        sum_add(census, &rows, row);
+        read += db_next_integer(&columns);
     }
     census->after_id = read < slice_rows ? 0 : last_id;
     return error;
@@ -108,8 +109,8 @@ enum iw_error census_step(const struct db *db, struct census *census, bool *is_r
 }
 
 /*
- * The live numbers of a state, from one row more than census_live_max: it shows that there are more.  many:
- * the rows that were read.
+ * The live numbers of a state. The query reads one row more than census_live_max, which shows that there
+ * are more. many is the number of rows that were read.
  */
 #define LIVE(source, kind, state, number, oldest, rows)                                                      \
     "SELECT '" source "' AS source, " kind " AS kind, '" state "' AS state, " number " AS number, " oldest   \
@@ -141,7 +142,10 @@ enum iw_error census_step(const struct db *db, struct census *census, bool *is_r
     DELIVERIES("FAILED", "failed", "NULL")                                                                   \
     LIVE("accounts", "''", "near_limit", "SUM(warned <> 0)", "NULL", "warned FROM account_usage")
 
-/* A partial state has its published numbers; before there are any, those that were read are a lower bound. */
+/*
+ * If a state was read in part, the published numbers are used; before any are published, the numbers that
+ * were read are a lower bound.
+ */
 static const char read_sql[] =
     "SELECT DISTINCT live.source, COALESCE(c.kind, live.kind), live.state, COALESCE(c.number, live.number), "
     "IF(c.kind IS NULL, live.oldest, c.oldest_at) FROM (SELECT source, kind, state, number, oldest, "
@@ -159,14 +163,16 @@ enum iw_error census_read(const struct db *db, struct census_rows *census)
     census->items = arena_array(db->context->arena, rows.count + 1, sizeof *census->items);
     census->count = 0;
     for (size_t row = 0; row < rows.count; row++) {
-        int source = word_find(db_text_of(db_at(&rows, row, 0)), names, CENSUS_SOURCE_COUNT);
-        if (source >= 0)
-            census->items[census->count++] =
-                (struct census_row){.source = (enum census_source)source,
-                                    .kind = db_text_of(db_at(&rows, row, 1)),
-                                    .state = db_text_of(db_at(&rows, row, 2)),
-                                    .number = db_integer_of(db_at(&rows, row, 3)),
-                                    .oldest_ms = db_integer_of(db_at(&rows, row, 4))};
+        struct db_row columns = db_row(&rows, row);
+        int source = word_find(db_next_text(&columns), names, CENSUS_SOURCE_COUNT);
+        if (source < 0)
+            continue;
+        struct census_row *item = &census->items[census->count++];
+        item->source = (enum census_source)source;
+        item->kind = db_next_text(&columns);
+        item->state = db_next_text(&columns);
+        item->number = db_next_integer(&columns);
+        item->oldest_ms = db_next_integer(&columns);
     }
     return IW_OK;
 }

@@ -14,7 +14,7 @@
 #include "db/db.h"
 
 enum census_source {
-    CENSUS_JOBS,       /* queued and leased ones, and those that ended within a day; by kind and status */
+    CENSUS_JOBS,       /* queued and leased jobs, and jobs that ended within a day; by kind and status */
     CENSUS_ORDERS,     /* by status */
     CENSUS_DELIVERIES, /* by status in lower case */
     CENSUS_ACCOUNTS,   /* near_limit: accounts that use 80 per cent of a limit */
@@ -54,12 +54,15 @@ struct census_rows {
     unsigned count;
 };
 
-/* Counts one slice of some milliseconds; publishes after the last slice of a source.  is_round: of all. */
+/*
+ * Counts a slice, which takes some milliseconds, and publishes the sums after the last slice of a source.
+ * *is_round is set after the last source.
+ */
 enum iw_error census_step(const struct db *db, struct census *census, bool *is_round) IW_MUST_USE;
 
 /*
- * The numbers now.  Bytes, and a number above census_live_max, are published ones, which are some seconds to
- * minutes old.  Orders: those that have not ended.
+ * The current numbers. Bytes and numbers above census_live_max come from the last census, which is seconds
+ * to minutes old. Only orders that have not ended are counted.
  */
 enum iw_error census_read(const struct db *db, struct census_rows *rows) IW_MUST_USE;
 

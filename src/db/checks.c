@@ -1,8 +1,10 @@
 #include "db/checks.h"
 
 #include "db/transaction.h"
-/* The orders of a suspended account wait. The account is read in a subquery, so that FOR UPDATE does not lock
- * it. */
+/*
+ * The orders of a suspended account wait. The account is read in a subquery, so that FOR UPDATE does not
+ * lock it.
+ */
 #define DUE                                                                                                  \
     "FROM upload_checks c WHERE c.check_at <= ? AND (SELECT a.status FROM accounts a WHERE a.id = "          \
     "c.account_id) <> 'suspended' "
@@ -31,9 +33,11 @@ enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms,
             db, "SELECT c.order_id, c.account_id " DUE "ORDER BY c.check_at LIMIT ? FOR UPDATE SKIP LOCKED",
             due, 2, &rows);
         for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
-            checks[taken++] =
-                (struct check){db_integer_of(db_at(&rows, i, 0)), db_integer_of(db_at(&rows, i, 1))};
-            error = checks_move(db, db_integer_of(db_at(&rows, i, 0)), until_ms);
+            struct db_row columns = db_row(&rows, i);
+            struct check *check = &checks[taken++];
+            check->order_id = db_next_integer(&columns);
+            check->account_id = db_next_integer(&columns);
+            error = checks_move(db, check->order_id, until_ms);
         }
     }
     *count = error == IW_OK ? taken : 0;

@@ -18,8 +18,9 @@
 enum {
     statements_max = 96,
     /*
-     * Bytes of SQL text.  The server keeps about 70 bytes a byte: 3.4 MiB a connection.  The statement for an
-     * order grows with its files and texts; a longer one than this is prepared for each use.
+     * Bytes of SQL text. The server needs about 70 bytes for each of them: 3.4 MiB a connection. The
+     * statement for an order grows with files and texts; if it is longer than this, it is prepared for each
+     * use.
      */
     statements_bytes_max = 48 * 1024,
     statement_bytes_max = 4 * 1024,
@@ -45,7 +46,7 @@ struct statement {
 struct db_connection {
     struct db_hosts hosts;
     char *folder; /* db_folder; NULL: not asked yet */
-    MYSQL *mysql; /* NULL when there is none */
+    MYSQL *mysql; /* NULL if there is none */
     bool is_pinned;
     struct statement statements[statements_max];
     struct statement long_statement; /* too long for the cache; valid until the next statement */
@@ -66,55 +67,6 @@ struct row_buffers {
     my_bool nulls[columns_max];
     struct db_value values[columns_max];
 };
-
-struct db_value db_integer(int64_t value)
-{
-    return (struct db_value){.type = DB_INTEGER, .integer = value};
-}
-
-struct db_value db_unsigned(uint64_t value)
-{
-    return (struct db_value){.type = DB_UNSIGNED, .integer = (int64_t)value};
-}
-
-struct db_value db_bytes(const void *bytes, size_t length)
-{
-    return (struct db_value){.type = bytes == NULL ? DB_NULL : DB_TEXT, .text = bytes, .length = length};
-}
-
-struct db_value db_text(const char *text)
-{
-    return db_bytes(text, text == NULL ? 0 : strlen(text));
-}
-
-struct db_value db_time(int64_t time_ms)
-{
-    return (struct db_value){.type = time_ms == 0 ? DB_NULL : DB_TIME, .integer = time_ms};
-}
-
-struct db_value db_null(void)
-{
-    return (struct db_value){.type = DB_NULL};
-}
-
-int64_t db_integer_of(const struct db_value *value)
-{
-    if (value->type == DB_TEXT)
-        return strtoll(value->text, NULL, 10); /* DECIMAL, the type of SUM */
-    return value->type == DB_NULL ? 0 : value->integer;
-}
-
-const char *db_text_of(const struct db_value *value)
-{
-    return value->type == DB_TEXT ? value->text : NULL;
-}
-
-const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column)
-{
-    if (row >= rows->count || column >= rows->columns)
-        abort(); /* The reader expects other columns than the query has: a bug. */
-    return &rows->values[row * rows->columns + column];
-}
 
 struct db_connection *db_new(const struct config *config, const char *password)
 {
@@ -243,7 +195,7 @@ static enum iw_error db_fail(const struct db *db, unsigned number, const char *m
     db->connection->is_conflict = is_conflict(number) || is_demoted(db->connection, number);
     if (number == ER_DUP_ENTRY)
         return context_fail(db->context, IW_TWIN_EXISTS, NULL);
-    /* Only the claim of a quota signals (quotas_claim_sql). */
+    /* Only the claim of a quota signals (quotas_claim_add). */
     if (number == ER_SIGNAL_EXCEPTION)
         return context_fail(db->context, IW_USAGE_LIMIT_EXCEEDED, NULL);
     if (is_gone(number) || is_demoted(db->connection, number)) {
@@ -366,8 +318,10 @@ static struct statement *statement_find(struct db_connection *connection, const 
     return NULL;
 }
 
-/* An empty entry for a text of this length.  Evicts the least recently used statements until both limits
- * allow it. */
+/*
+ * An empty entry for a text of this length.  Evicts the least recently used statements until both limits
+ * allow it.
+ */
 static struct statement *statement_place(struct db_connection *connection, size_t length)
 {
     if (length > statement_bytes_max)
@@ -483,7 +437,7 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
     return (count == 0 || mysql_stmt_bind_param(handle, binds) == 0) && mysql_stmt_execute(handle) == 0;
 }
 
-/* True when repeating the statement on a new connection cannot have a double effect. */
+/* True if repeating the statement on a new connection cannot have a double effect. */
 static bool may_retry(const struct db_connection *connection, const char *sql, unsigned number)
 {
     bool is_select = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "SET STATEMENT", 13) == 0;
@@ -675,7 +629,10 @@ enum iw_error db_run(const struct db *db, const char *sql, const struct db_value
             error = results_read(db, handle, rows);
         if (error == IW_OK)
             error = transaction_check(db, sql);
-        /* A statement that is its own transaction had no effect.  transaction.c repeats the others. */
+        /*
+         * A statement outside of a transaction had no effect and is repeated here. transaction.c repeats
+         * the others.
+         */
         if (error == IW_OK || is_in_transaction || !db->connection->is_deadlock || try == statement_tries)
             return error;
         context_clear(db->context);
@@ -683,7 +640,7 @@ enum iw_error db_run(const struct db *db, const char *sql, const struct db_value
 }
 
 enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
-                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+                      bool (*take)(void *user, struct db_row *row), void *user)
 {
     MYSQL_STMT *handle = NULL;
     struct row_buffers fetch;
@@ -695,7 +652,8 @@ enum iw_error db_each(const struct db *db, const char *sql, const struct db_valu
     int state = fetch_begin(&fetch, handle) ? 1 : -1;
     bool is_wanted = true;
     while (state > 0 && is_wanted && (state = fetch_next(arena, &fetch, handle, values)) > 0) {
-        is_wanted = row(user, values, fetch.columns);
+        struct db_row row = {values, fetch.columns};
+        is_wanted = take(user, &row);
         arena_reset(arena);
     }
     arena_free(arena);
@@ -715,12 +673,11 @@ enum iw_error db_each(const struct db *db, const char *sql, const struct db_valu
 }
 
 enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
-                        unsigned count,
-                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+                        unsigned count, bool (*take)(void *user, struct db_row *row), void *user)
 {
     const char *limited =
         arena_printf(db->context->arena, "SET STATEMENT max_statement_time = %d FOR %s", stream_max_s, sql);
-    return db_each(db, limited, parameters, count, row, user);
+    return db_each(db, limited, parameters, count, take, user);
 }
 
 bool db_has_failed(const struct db_connection *connection)
@@ -769,7 +726,7 @@ enum iw_error db_commit(const struct db *db)
             ? db_fail(db, mysql_errno(db->connection->mysql), mysql_error(db->connection->mysql))
             : answer_lost(db, FAULT_DB_COMMITTED, fault_key(FAULT_TRANSACTION));
     db->connection->is_in_transaction = false;
-    /* Galera lost its quorum during the commit: other nodes may have it. */
+    /* Galera lost the quorum during the commit, so other nodes may have committed. */
     if (error != IW_OK && db->connection->mysql == NULL)
         db->connection->is_conflict = false;
     return error;
@@ -821,18 +778,18 @@ enum iw_error db_server_read(const struct db *db, struct db_server *server)
         NULL, 0, &rows);
     if (error != IW_OK)
         return error;
-    *server = (struct db_server){
-        .version = db_text_of(db_at(&rows, 0, 0)),
-        .session_unset = db_text_of(db_at(&rows, 0, 1)),
-        .connection_set = db_text_of(db_at(&rows, 0, 2)),
-        .database_set = db_text_of(db_at(&rows, 0, 3)),
-        .now_ms = db_integer_of(db_at(&rows, 0, 4)),
-        .packet_bytes = db_integer_of(db_at(&rows, 0, 5)),
-        .is_read_only = db_integer_of(db_at(&rows, 0, 6)) != 0,
-        .connections_max = db_integer_of(db_at(&rows, 0, 7)),
-        .cluster_size = db_integer_of(db_at(&rows, 0, 8)),
-        .cluster_state = db_text_of(db_at(&rows, 0, 9)),
-        .is_statement_logged = db_integer_of(db_at(&rows, 0, 10)) != 0,
-    };
+    struct db_row columns = db_row(&rows, 0);
+    *server = (struct db_server){0};
+    server->version = db_next_text(&columns);
+    server->session_unset = db_next_text(&columns);
+    server->connection_set = db_next_text(&columns);
+    server->database_set = db_next_text(&columns);
+    server->now_ms = db_next_integer(&columns);
+    server->packet_bytes = db_next_integer(&columns);
+    server->is_read_only = db_next_bool(&columns);
+    server->connections_max = db_next_integer(&columns);
+    server->cluster_size = db_next_integer(&columns);
+    server->cluster_state = db_next_text(&columns);
+    server->is_statement_logged = db_next_bool(&columns);
     return IW_OK;
 }

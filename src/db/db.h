@@ -22,6 +22,7 @@
 #include "base/context.h"
 #include "base/hosts.h"
 #include "base/metrics.h"
+#include "db/db_row.h"
 
 struct db_connection;
 
@@ -30,40 +31,6 @@ struct db {
     struct context *context;
     struct db_connection *connection;
 };
-
-enum db_type { DB_NULL, DB_INTEGER, DB_UNSIGNED, DB_TEXT, DB_TIME };
-
-/* A parameter or a column of a row. */
-struct db_value {
-    enum db_type type;
-    int64_t integer;  /* DB_INTEGER; DB_UNSIGNED as its bits; DB_TIME: ms since 1970 UTC */
-    const char *text; /* DB_TEXT: bytes and a zero that length does not count */
-    size_t length;
-};
-
-/* Parameters.  A NULL text and a time of 0 become NULL. */
-struct db_value db_integer(int64_t value);
-struct db_value db_unsigned(uint64_t value);
-struct db_value db_text(const char *text);
-struct db_value db_bytes(const void *bytes, size_t length);
-struct db_value db_time(int64_t time_ms);
-struct db_value db_null(void);
-
-/* Columns: NULL reads as 0, "" or NULL (db_text_of). */
-int64_t db_integer_of(const struct db_value *value);
-const char *db_text_of(const struct db_value *value);
-
-struct db_rows {
-    size_t count;
-    unsigned columns;
-    const struct db_value *values; /* count * columns of them, row by row */
-    int64_t affected;              /* rows changed, for statements without rows */
-    int64_t inserted_id;           /* first new AUTO_INCREMENT value */
-    int64_t session_id;            /* last_insert_id as the statement SET it; 0: it did not */
-};
-
-/* The value in a row and column, both from 0.  Aborts outside of the rows. */
-const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column);
 
 /* Does not connect.  Borrows config; copies the password.  Free with db_free. */
 struct db_connection *db_new(const struct config *config, const char *password);
@@ -78,7 +45,9 @@ void db_free(struct db_connection *connection);
 /* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
 void db_share(struct db_connection *connection, struct hosts *hosts, struct metrics *metrics);
 
-/* While true, the connection stays on its server, and a lost one is not reopened: for locks of the session.
+/*
+ * While true, the connection stays on its server and is not reopened after a loss, because the session
+ * holds locks.
  */
 void db_pin(struct db_connection *connection, bool is_pinned);
 
@@ -94,14 +63,11 @@ enum iw_error db_run(const struct db *db, const char *sql, const struct db_value
  * callback.  The callback returns false to stop; then the connection is closed.
  */
 enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
-                        unsigned count,
-                        bool (*row)(void *user, const struct db_value *values, unsigned columns),
-                        void *user) IW_MUST_USE;
+                        unsigned count, bool (*take)(void *user, struct db_row *row), void *user) IW_MUST_USE;
 
 /* The same with the limit of other statements. */
 enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
-                      bool (*row)(void *user, const struct db_value *values, unsigned columns),
-                      void *user) IW_MUST_USE;
+                      bool (*take)(void *user, struct db_row *row), void *user) IW_MUST_USE;
 
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length) IW_MUST_USE;
@@ -125,8 +91,8 @@ void db_rollback(struct db_connection *connection);
 bool db_is_begun(const struct db_connection *connection);
 
 /*
- * The folder of the server's data when the server is on this machine (database.socket); NULL when it is not,
- * or does not answer.  Asked once.  Leaves no error.
+ * The folder of the server's data if the server is on this machine (database.socket), else NULL, also if
+ * the server does not answer. Asks once. Leaves no error.
  */
 const char *db_folder(const struct db *db);
 

@@ -117,7 +117,7 @@ static void connection_options(MYSQL *connection, const struct db_hosts *hosts)
     const struct config *config = hosts->config;
     struct arena *arena = arena_new(0);
     unsigned timeout_s = (unsigned)config->database_timeout_s;
-    /* Other servers are there: one that does not end a statement in its time is taken for frozen. */
+    /* There are other servers, so a server that does not end a statement in time counts as frozen. */
     bool is_limited = hosts->count > 1 && hosts->statement_max_s > 0;
     unsigned answer_s = is_limited ? hosts->statement_max_s + timeout_s : timeout_s * 4;
     my_bool no = 0;
@@ -166,7 +166,7 @@ static bool host_connect(const struct db_hosts *hosts, unsigned host, MYSQL *con
 }
 
 /*
- * True when a server may be used.  With Galera, statements without a table are answered by a node that is not
+ * True if a server may be used.  With Galera, statements without a table are answered by a node that is not
  * ready, but not a transaction.  A causal connection waits here for what other nodes committed.
  */
 static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct db_refusal *refusal)
@@ -203,14 +203,14 @@ static bool causal_is_wanted(const struct db_hosts *hosts, unsigned host, int64_
             (changed_ms != 0 && now_ms - changed_ms < hosts->config->database_back_s * 1000 + causal_ms));
 }
 
-/* 3: SELECT, START TRANSACTION, UPDATE and DELETE wait.  False when the connection is lost. */
+/* 3: SELECT, START TRANSACTION, UPDATE and DELETE wait.  False if the connection is lost. */
 static bool causal_set(MYSQL *connection, bool is_causal)
 {
     return mysql_query(connection, is_causal ? "SET wsrep_sync_wait = 3" : "SET wsrep_sync_wait = 0") == 0 ||
            mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
 }
 
-/* Opens a connection to a server that is ready; NULL when it is not. */
+/* Opens a connection to a server that is ready; NULL if it is not. */
 static MYSQL *host_open(struct db_hosts *hosts, unsigned host, struct db_refusal *refusal)
 {
     MYSQL *connection = connection_new(hosts);
@@ -276,7 +276,7 @@ MYSQL *db_hosts_open(struct db_hosts *hosts, const struct context *context, stru
     return NULL;
 }
 
-/* Waits for the driver's next step until a time; false when it is over. */
+/* Waits for the driver's next step until a time; false if it is over. */
 static bool probe_wait(MYSQL *connection, int *status, int64_t end_ms)
 {
     struct pollfd place = {.fd = mysql_get_socket(connection)};
@@ -290,7 +290,7 @@ static bool probe_wait(MYSQL *connection, int *status, int64_t end_ms)
     return true;
 }
 
-/* Connects without blocking longer than probe_max_ms; false when it timed out or failed. */
+/* Connects without blocking longer than probe_max_ms; false if it timed out or failed. */
 static bool probe_connect(const struct db_hosts *hosts, unsigned host, MYSQL *connection, bool *is_late)
 {
     const struct endpoint *endpoint = &hosts->of[host];
@@ -311,7 +311,7 @@ static bool probe_connect(const struct db_hosts *hosts, unsigned host, MYSQL *co
     return !*is_late && result != NULL;
 }
 
-/* Probes an earlier server.  True when it was ready for long enough, and all processes now use it. */
+/* Probes an earlier server.  True if it was ready for long enough, and all processes now use it. */
 static bool host_probe(struct db_hosts *hosts, const struct context *context)
 {
     struct db_refusal refusal;

@@ -44,15 +44,15 @@ void db_hosts_fini(struct db_hosts *hosts);
 void db_hosts_share(struct db_hosts *hosts, struct hosts *choice, struct metrics *metrics);
 
 /*
- * Opens a connection to the server in use, else to the first that is ready; those that failed a moment ago
- * come last.  NULL with the last refusal when there is none.
+ * Opens a connection to the server in use, else to the first server that is ready; servers that failed a
+ * moment ago come last. NULL with the last refusal if no server is ready.
  */
 struct st_mysql *db_hosts_open(struct db_hosts *hosts, const struct context *context,
                                struct db_refusal *refusal);
 
 /*
  * Between two transactions: follows the other processes, checks the server once a second, and probes an
- * earlier one.  False when the caller should close the connection and open another one.
+ * earlier one.  False if the caller should close the connection and open another one.
  */
 bool db_hosts_look(struct db_hosts *hosts, const struct context *context, struct st_mysql *connection);
 

@@ -16,8 +16,9 @@ static const char *state_after(enum delivery_state state, enum delivery_event ev
 }
 
 /*
- * The innermost query reads one index entry of each webhook with open deliveries, regardless of their number
- * ("Using index for group-by").  With the one status PENDING, MariaDB would read all of them.
+ * The innermost query reads one index entry of each webhook with open deliveries, regardless of their
+ * number ("Using index for group-by").  If the condition named only PENDING, MariaDB would read all open
+ * deliveries.
  */
 #define DUE_SQL                                                                                              \
     "(SELECT webhook_id, MIN(IF(status = 'PENDING', available_at, NULL)) AS available_at FROM (SELECT "      \
@@ -49,11 +50,15 @@ enum iw_error deliveries_due(const struct db *db, int64_t now_ms, unsigned accou
         return error;
     *receivers = arena_array(db->context->arena, rows.count + 1, sizeof **receivers);
     *count = (unsigned)rows.count;
-    for (unsigned i = 0; i < *count; i++)
-        (*receivers)[i] = (struct deliveries_receiver){.webhook_id = db_integer_of(db_at(&rows, i, 0)),
-                                                       .account_id = db_integer_of(db_at(&rows, i, 1)),
-                                                       .is_failing = db_integer_of(db_at(&rows, i, 2)) != 0,
-                                                       .url = db_text_of(db_at(&rows, i, 3))};
+    for (unsigned i = 0; i < *count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct deliveries_receiver *receiver = &(*receivers)[i];
+        *receiver = (struct deliveries_receiver){0};
+        receiver->webhook_id = db_next_integer(&columns);
+        receiver->account_id = db_next_integer(&columns);
+        receiver->is_failing = db_next_bool(&columns);
+        receiver->url = db_next_text(&columns);
+    }
     return IW_OK;
 }
 
@@ -73,9 +78,10 @@ static enum iw_error lease_receiver(const struct db *db, const struct deliveries
     if (error != IW_OK || rows.count == 0)
         return error;
     lease->webhook_id = request->webhook_id;
-    lease->account_id = db_integer_of(db_at(&rows, 0, 0));
-    lease->url = db_text_of(db_at(&rows, 0, 1));
-    *is_active = db_integer_of(db_at(&rows, 0, 2)) != 0;
+    struct db_row columns = db_row(&rows, 0);
+    lease->account_id = db_next_integer(&columns);
+    lease->url = db_next_text(&columns);
+    *is_active = db_next_bool(&columns);
     return IW_OK;
 }
 
@@ -91,9 +97,9 @@ static enum iw_error lease_secrets(const struct db *db, const struct deliveries_
                "NULL OR signs_until > ?) ORDER BY id DESC LIMIT ?",
                values, 3, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
-        const struct db_value *sealed = db_at(&rows, row, 0);
-        lease->secrets[lease->secret_count++] =
-            (struct delivery_secret){.sealed = db_text_of(sealed), .size = sealed->length};
+        struct db_row columns = db_row(&rows, row);
+        struct delivery_secret *secret = &lease->secrets[lease->secret_count++];
+        secret->sealed = db_next_bytes(&columns, &secret->size);
     }
     return error;
 }
@@ -121,13 +127,15 @@ static enum iw_error lease_choose(const struct db *db, const struct deliveries_r
                    "'PENDING' AND webhook_id = ? AND available_at <= ? ORDER BY available_at, id LIMIT ? FOR "
                    "UPDATE",
                    values, 3, &rows);
-    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
-        lease->deliveries[lease->count++] = (struct delivery){
-            .id = db_integer_of(db_at(&rows, row, 0)),
-            .event_id = db_integer_of(db_at(&rows, row, 1)),
-            .attempt = db_integer_of(db_at(&rows, row, 2)),
-            .failures = db_integer_of(db_at(&rows, row, 3)),
-        };
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct delivery *item = &lease->deliveries[lease->count++];
+        *item = (struct delivery){0};
+        item->id = db_next_integer(&columns);
+        item->event_id = db_next_integer(&columns);
+        item->attempt = db_next_integer(&columns);
+        item->failures = db_next_integer(&columns);
+    }
     return error;
 }
 
@@ -215,7 +223,7 @@ static enum iw_error receiver_deactivate(const struct db *db, const struct deliv
     return deliveries_cancel(db, attempt->webhook_id, delivery_reason, attempt->now_ms);
 }
 
-/* Writes the row of the webhook only when it changes.  *inactive_reason: set when it was deactivated. */
+/* Writes the row of the webhook only if it changes. Sets *inactive_reason if the webhook was deactivated. */
 static enum iw_error record_receiver(const struct db *db, const struct deliveries_attempt *attempt,
                                      int64_t first_failure_ms, const char **inactive_reason)
 {
@@ -252,8 +260,9 @@ static enum iw_error record_write(const struct db *db, const struct deliveries_a
         return error;
     if (rows.count == 0)
         return fenced(db->context);
-    int64_t first_failure_ms = db_integer_of(db_at(&rows, 0, 0));
-    bool is_active = db_integer_of(db_at(&rows, 0, 1)) != 0;
+    struct db_row columns = db_row(&rows, 0);
+    int64_t first_failure_ms = db_next_integer(&columns);
+    bool is_active = db_next_bool(&columns);
     error = record_delivery(db, attempt);
     return error == IW_OK && is_active ? record_receiver(db, attempt, first_failure_ms, inactive_reason)
                                        : error;

@@ -1,8 +1,8 @@
 /*
  * The table webhook_deliveries: due, leased, recorded.  Leases are in leases.h, states in model/delivery.h.
  *
- * The program's clock decides which deliveries are due (tests set it); the database's clock limits leases.  A
- * worker records with its attempt as fencing token: after a lost lease it changes nothing.
+ * The program's clock decides which deliveries are due (tests set it); the database's clock limits leases.
+ * A worker records with the attempt as fencing token: after a lost lease it changes nothing.
  */
 #ifndef DB_DELIVERIES_H
 #define DB_DELIVERIES_H
@@ -85,7 +85,10 @@ enum iw_error deliveries_record(const struct db *db, const struct deliveries_att
 enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
                                   int64_t until_ms) IW_MUST_USE;
 
-/* Writes a delivery of the event to every active webhook of the account, or (webhook_id not 0) that one. */
+/*
+ * Writes a delivery of the event to every active webhook of the account, or only to webhook_id if it is not
+ * 0.
+ */
 enum iw_error deliveries_insert(const struct db *db, int64_t event_id, int64_t account_id, int64_t webhook_id,
                                 int64_t now_ms) IW_MUST_USE;
 
@@ -93,7 +96,9 @@ enum iw_error deliveries_insert(const struct db *db, int64_t event_id, int64_t a
 enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const char *reason,
                                 int64_t now_ms) IW_MUST_USE;
 
-/* Restarts the schedule of a delivery, due now.  *is_repeated is false if there is none, or it is being sent.
+/*
+ * Restarts the schedule of a delivery, due now.  *is_repeated is false if there is none, or it is being
+ * sent.
  */
 enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms,
                                 bool *is_repeated) IW_MUST_USE;

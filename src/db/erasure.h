@@ -12,8 +12,8 @@
 enum iw_error erasure_schedule(const struct db *db, int64_t account_id, int64_t at_ms) IW_MUST_USE;
 
 /*
- * The suspended account whose time came first; 0: none.  An account that was resumed meanwhile loses its
- * time.
+ * The suspended account that is due for deletion longest; 0 if none is due. If an account was resumed
+ * meanwhile, its date is cleared.
  */
 enum iw_error erasure_due(const struct db *db, int64_t now_ms, int64_t *account_id) IW_MUST_USE;
 

@@ -5,8 +5,6 @@
 #include "base/text.h"
 #include "db/query.h"
 
-enum { event_columns = 11 };
-
 #define EVENT_COLUMNS                                                                                        \
     "SELECT e.id, e.order_id, e.type, e.occurred_at, d.status, d.failure_count, d.response_status, "         \
     "d.reason, d.available_at, d.tried_at, d.delivered_at FROM webhook_deliveries d JOIN webhook_events e "  \
@@ -49,21 +47,20 @@ static int64_t id_of(const char *keyword)
 }
 
 /* Reads the columns of EVENT_COLUMNS. */
-static void event_read(const struct db_value *columns, struct webhook_event *event)
+static void event_read(struct db_row *columns, struct webhook_event *event)
 {
-    *event = (struct webhook_event){
-        .id = db_integer_of(&columns[0]),
-        .order_id = db_integer_of(&columns[1]),
-        .type = db_text_of(&columns[2]),
-        .occurred_ms = db_integer_of(&columns[3]),
-        .status = delivery_state_by_name(db_text_of(&columns[4])),
-        .failures = db_integer_of(&columns[5]),
-        .response_status = db_integer_of(&columns[6]),
-        .reason = db_text_of(&columns[7]),
-        .available_ms = db_integer_of(&columns[8]),
-        .tried_ms = db_integer_of(&columns[9]),
-        .delivered_ms = db_integer_of(&columns[10]),
-    };
+    *event = (struct webhook_event){0};
+    event->id = db_next_integer(columns);
+    event->order_id = db_next_integer(columns);
+    event->type = db_next_text(columns);
+    event->occurred_ms = db_next_integer(columns);
+    event->status = delivery_state_by_name(db_next_text(columns));
+    event->failures = db_next_integer(columns);
+    event->response_status = db_next_integer(columns);
+    event->reason = db_next_text(columns);
+    event->available_ms = db_next_integer(columns);
+    event->tried_ms = db_next_integer(columns);
+    event->delivered_ms = db_next_integer(columns);
 }
 
 enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
@@ -82,8 +79,10 @@ enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *k
         return error;
     *events = arena_array(db->context->arena, rows.count + 1, sizeof **events);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        event_read(db_at(&rows, row, 0), &(*events)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        event_read(&columns, &(*events)[i]);
+    }
     return IW_OK;
 }
 
@@ -93,13 +92,11 @@ struct event_stream {
     void *user;
 };
 
-static bool stream_row(void *user, const struct db_value *values, unsigned columns)
+static bool stream_row(void *user, struct db_row *columns)
 {
     const struct event_stream *stream = user;
     struct webhook_event event;
-    if (columns != event_columns)
-        abort();
-    event_read(values, &event);
+    event_read(columns, &event);
     return stream->take(stream->user, &event);
 }
 
@@ -138,7 +135,8 @@ enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    event_read(db_at(&rows, 0, 0), event);
+    struct db_row columns = db_row(&rows, 0);
+    event_read(&columns, event);
     return IW_OK;
 }
 
@@ -153,14 +151,13 @@ enum iw_error events_subject(const struct db *db, int64_t event_id, struct deliv
         return context_fail(db->context, IW_NOT_FOUND, "The event was deleted.");
     if (error != IW_OK)
         return error;
-    *subject = (struct delivery_subject){
-        .event_id = event_id,
-        .account_id = db_integer_of(db_at(&rows, 0, 0)),
-        .event_type = db_text_of(db_at(&rows, 0, 1)),
-        .occurred_ms = db_integer_of(db_at(&rows, 0, 2)),
-        .sequence = db_integer_of(db_at(&rows, 0, 3)),
-        .order_id = db_integer_of(db_at(&rows, 0, 4)),
-    };
+    struct db_row columns = db_row(&rows, 0);
+    *subject = (struct delivery_subject){.event_id = event_id};
+    subject->account_id = db_next_integer(&columns);
+    subject->event_type = db_next_text(&columns);
+    subject->occurred_ms = db_next_integer(&columns);
+    subject->sequence = db_next_integer(&columns);
+    subject->order_id = db_next_integer(&columns);
     return IW_OK;
 }
 

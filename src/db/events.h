@@ -23,8 +23,8 @@ struct events_row {
 };
 
 /*
- * Writes an event of an order, or a test.  Without an active webhook of the account an event of an order is
- * not written; is_written reports it.  TWIN_EXISTS when the id is taken.
+ * Writes an event of an order, or a test. An event of an order is written only if the account has an active
+ * webhook; *is_written says whether it was. TWIN_EXISTS if the id is taken.
  */
 enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written) IW_MUST_USE;
 
@@ -45,7 +45,7 @@ enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *
 enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,
                           struct webhook_event *event, bool *is_found) IW_MUST_USE;
 
-/* The content of an event.  NOT_FOUND when it was deleted. */
+/* The content of an event.  NOT_FOUND if it was deleted. */
 enum iw_error events_subject(const struct db *db, int64_t event_id,
                              struct delivery_subject *subject) IW_MUST_USE;
 

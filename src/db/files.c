@@ -2,7 +2,7 @@
 
 #include "db/orders.h"
 
-/* The account is read in a subquery, so that FOR UPDATE does not lock its row. */
+/* The account is read in a subquery, so that FOR UPDATE does not lock the account's row. */
 #define UPLOAD_COLUMNS                                                                                       \
     "SELECT o.account_id, f.id, o.type, o.status, o.started_at IS NOT NULL, f.status <> 'pending', "         \
     "f.store_key, f.name, (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = o.account_id) "        \
@@ -21,17 +21,17 @@ enum iw_error files_upload_find(const struct db *db, const struct filekey *key, 
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *place = (struct upload_place){
-        .account_id = db_integer_of(db_at(&rows, 0, 0)),
-        .file_id = db_integer_of(db_at(&rows, 0, 1)),
-        .is_started = db_integer_of(db_at(&rows, 0, 4)) != 0,
-        .is_uploaded = db_integer_of(db_at(&rows, 0, 5)) != 0,
-        .store_key = db_text_of(db_at(&rows, 0, 6)),
-        .name = db_text_of(db_at(&rows, 0, 7)),
-        .is_suspended = db_integer_of(db_at(&rows, 0, 8)) != 0,
-    };
-    return orders_words_read(db->context, db_text_of(db_at(&rows, 0, 2)), &place->order_type,
-                             db_text_of(db_at(&rows, 0, 3)), &place->order_status);
+    struct db_row columns = db_row(&rows, 0);
+    *place = (struct upload_place){0};
+    place->account_id = db_next_integer(&columns);
+    place->file_id = db_next_integer(&columns);
+    const char *type = db_next_text(&columns), *status = db_next_text(&columns);
+    place->is_started = db_next_bool(&columns);
+    place->is_uploaded = db_next_bool(&columns);
+    place->store_key = db_next_text(&columns);
+    place->name = db_next_text(&columns);
+    place->is_suspended = db_next_bool(&columns);
+    return orders_words_read(db->context, type, &place->order_type, status, &place->order_status);
 }
 
 enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,
@@ -79,14 +79,17 @@ enum iw_error files_source_first(const struct db *db, int64_t order_id, const ch
         return error;
     if (rows.count == 0)
         return context_fail(db->context, IW_NOT_FOUND, NULL);
-    *source = (struct files_source){.file_id = db_integer_of(db_at(&rows, 0, 0)),
-                                    .error_code = db_text_of(db_at(&rows, 0, 1)),
-                                    .error_sentence = db_text_of(db_at(&rows, 0, 2)),
-                                    .facts = {.store_key = db_text_of(db_at(&rows, 0, 3)),
-                                              .size_bytes = db_integer_of(db_at(&rows, 0, 5)),
-                                              .sha256 = (const uint8_t *)db_text_of(db_at(&rows, 0, 6))}};
+    struct db_row columns = db_row(&rows, 0);
+    *source = (struct files_source){0};
+    source->file_id = db_next_integer(&columns);
+    source->error_code = db_next_text(&columns);
+    source->error_sentence = db_next_text(&columns);
+    source->facts.store_key = db_next_text(&columns);
+    const char *format = db_next_text(&columns);
+    source->facts.size_bytes = db_next_integer(&columns);
+    source->facts.sha256 = (const uint8_t *)db_next_text(&columns);
     if (source->facts.store_key != NULL)
-        source->facts.format = format_by_name(db_text_of(db_at(&rows, 0, 4)));
+        source->facts.format = format_by_name(format);
     return IW_OK;
 }
 
@@ -104,13 +107,17 @@ enum iw_error files_tries(const struct db *db, int64_t order_id, struct files_tr
         return error;
     *tries = arena_array(db->context->arena, rows.count + 1, sizeof **tries);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*tries)[row] = (struct files_try){.file_id = db_integer_of(db_at(&rows, row, 0)),
-                                           .source_url = db_text_of(db_at(&rows, row, 1)),
-                                           .error_code = db_text_of(db_at(&rows, row, 2)),
-                                           .error_sentence = db_text_of(db_at(&rows, row, 3)),
-                                           .is_fetched = db_integer_of(db_at(&rows, row, 4)) != 0,
-                                           .failures = db_integer_of(db_at(&rows, row, 5))};
+    for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct files_try *tried = &(*tries)[row];
+        *tried = (struct files_try){0};
+        tried->file_id = db_next_integer(&columns);
+        tried->source_url = db_next_text(&columns);
+        tried->error_code = db_next_text(&columns);
+        tried->error_sentence = db_next_text(&columns);
+        tried->is_fetched = db_next_bool(&columns);
+        tried->failures = db_next_integer(&columns);
+    }
     return IW_OK;
 }
 
@@ -227,8 +234,9 @@ enum iw_error files_stored_next(const struct db *db, struct files_step *step)
                &from, 1, &rows);
     if (error != IW_OK)
         return error;
-    const struct db_value last = db_integer(db_integer_of(db_at(&rows, 0, 0)));
-    step->orders = db_integer_of(db_at(&rows, 0, 1));
+    struct db_row columns = db_row(&rows, 0);
+    const struct db_value last = db_integer(db_next_integer(&columns));
+    step->orders = db_next_integer(&columns);
     if (step->orders == 0)
         return IW_OK;
     const struct db_value values[] = {from, last, from, last, from, last, from, last};
@@ -248,12 +256,15 @@ enum iw_error files_stored_next(const struct db *db, struct files_step *step)
         return error;
     step->files = arena_array(db->context->arena, rows.count + 1, sizeof *step->files);
     for (; step->count < rows.count; step->count++) {
-        const struct db_value *digest = db_at(&rows, step->count, 3);
-        step->files[step->count] = (struct files_stored){
-            .store_key = db_text_of(db_at(&rows, step->count, 0)),
-            .size_bytes = db_integer_of(db_at(&rows, step->count, 1)),
-            .order_id = db_integer_of(db_at(&rows, step->count, 2)),
-            .digest = digest->type != DB_NULL && digest->length == 32 ? (const uint8_t *)digest->text : NULL};
+        size_t digest_length;
+        struct db_row file = db_row(&rows, step->count);
+        struct files_stored *stored = &step->files[step->count];
+        stored->store_key = db_next_text(&file);
+        stored->size_bytes = db_next_integer(&file);
+        stored->order_id = db_next_integer(&file);
+        stored->digest = db_next_bytes(&file, &digest_length);
+        if (digest_length != 32)
+            stored->digest = NULL;
     }
     step->after_order_id = db_integer_of(&last);
     return IW_OK;

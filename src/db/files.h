@@ -21,7 +21,7 @@ enum iw_error files_upload_find(const struct db *db, const struct filekey *key, 
 enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,
                                  const struct upload_facts *facts) IW_MUST_USE;
 
-/* Records why an uploaded object was refused; its job ends with this error. */
+/* Records why an uploaded object was refused; the job of the file ends with this error. */
 enum iw_error files_refuse(const struct db *db, int64_t file_id, int64_t now_ms, enum iw_error code,
                            const char *sentence) IW_MUST_USE;
 
@@ -33,7 +33,7 @@ struct files_source {
     struct upload_facts facts; /* store_key NULL: not fetched yet */
 };
 
-/* NOT_FOUND when no file has the URL. */
+/* NOT_FOUND if no file has the URL. */
 enum iw_error files_source_first(const struct db *db, int64_t order_id, const char *source_url,
                                  struct files_source *source) IW_MUST_USE;
 
@@ -61,7 +61,7 @@ enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t s
 enum iw_error files_note_write(const struct db *db, int64_t file_id, const char *code,
                                const char *sentence) IW_MUST_USE;
 
-/* Ends a file without jobs: failed when it has an error, complete otherwise. */
+/* Ends a file without jobs: failed if it has an error, complete otherwise. */
 enum iw_error files_end(const struct db *db, int64_t file_id, int64_t now_ms, bool *is_failed) IW_MUST_USE;
 
 /* Fails every file of an order that has not ended. */

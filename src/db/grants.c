@@ -38,7 +38,9 @@ static const struct {
     {"mails", {NONE, "INSERT", ALL}},
     {"request_log", {"INSERT", R, "SELECT (id, account_id, at), DELETE"}},
 
-    /* Orders.  A deletion cancels or forgets the jobs of its order; only the worker leases and records jobs.
+    /*
+     * Orders.  A deletion cancels or forgets the jobs of its order; only the worker leases and records
+     * jobs.
      */
     {"orders", {ALL, ALL, ALL}},
     {"files", {ALL, ALL, ALL}},

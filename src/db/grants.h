@@ -18,11 +18,14 @@ const char *grants_program_name(enum grants_program program);
 /* The statement that creates the user; the arena's. */
 const char *grants_user_statement(struct arena *arena, const struct provision *user);
 
-/* The statements that give the user its rights: *count of them, in the arena. */
+/* The statements that grant the rights of a user: *count of them, in the arena. */
 const char **grants_statements(struct arena *arena, const struct provision *user, enum grants_program program,
                                unsigned *count);
 
-/* Creates a missing user and gives it its rights, as the administrator.  *is_new: it did not exist. */
+/*
+ * Creates the user if it is missing, and grants the rights, as the administrator. *is_new is true if the
+ * user did not exist.
+ */
 enum iw_error grants_run(const struct db *administrator, const struct provision *user,
                          enum grants_program program, bool *is_new) IW_MUST_USE;
 

@@ -4,18 +4,16 @@
     "SELECT i.id, i.account_id, a.name, i.email, i.role, i.created_at, i.expires_at FROM invitations i "     \
     "JOIN accounts a ON a.id = i.account_id "
 
-static void invitation_read(const struct db_rows *rows, size_t row, struct invitation *invitation)
+static void invitation_read(struct db_row *columns, struct invitation *invitation)
 {
-    *invitation = (struct invitation){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .account_id = db_integer_of(db_at(rows, row, 1)),
-        .account_name = db_text_of(db_at(rows, row, 2)),
-        .email = db_text_of(db_at(rows, row, 3)),
-        .role = USER_MEMBER,
-        .created_ms = db_integer_of(db_at(rows, row, 5)),
-        .expires_ms = db_integer_of(db_at(rows, row, 6)),
-    };
-    user_role_read(db_text_of(db_at(rows, row, 4)), &invitation->role);
+    *invitation = (struct invitation){.role = USER_MEMBER};
+    invitation->id = db_next_integer(columns);
+    invitation->account_id = db_next_integer(columns);
+    invitation->account_name = db_next_text(columns);
+    invitation->email = db_next_text(columns);
+    user_role_read(db_next_text(columns), &invitation->role);
+    invitation->created_ms = db_next_integer(columns);
+    invitation->expires_ms = db_next_integer(columns);
 }
 
 enum iw_error invitations_insert(const struct db *db, const struct invitation *invitation,
@@ -59,7 +57,8 @@ enum iw_error invitations_find(const struct db *db, const uint8_t digest[32], in
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    invitation_read(&rows, 0, invitation);
+    struct db_row columns = db_row(&rows, 0);
+    invitation_read(&columns, invitation);
     return IW_OK;
 }
 
@@ -74,8 +73,10 @@ enum iw_error invitations_list(const struct db *db, int64_t account_id, int64_t 
         return error;
     *invitations = arena_array(db->context->arena, rows.count + 1, sizeof **invitations);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        invitation_read(&rows, row, &(*invitations)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        invitation_read(&columns, &(*invitations)[i]);
+    }
     return IW_OK;
 }
 

@@ -13,7 +13,7 @@ enum iw_error invitations_insert(const struct db *db, const struct invitation *i
                                  const uint8_t digest[32], int64_t *id) IW_MUST_USE;
 
 /* An invitation that has not expired, by the SHA-256 of the token. */
-/* Those of an account that have not expired, without the one of an address. */
+/* Counts the invitations of an account that have not expired, except the invitation of one address. */
 enum iw_error invitations_count(const struct db *db, int64_t account_id, const char *except_email,
                                 int64_t now_ms, int64_t *count) IW_MUST_USE;
 

@@ -20,12 +20,18 @@ _Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes t
     "order_watermarks w ON w.order_id = o.id AND w.file_position = f.position AND (f.source_url IS NULL OR " \
     "f.store_key IS NOT NULL) WHERE o.id = ?"
 
-const char jobs_insert_for_order_sql[] = INSERT_JOBS " ORDER BY f.position, w.copy";
+void jobs_insert_for_order_add(struct query *query, const char *request_id, int64_t order_id)
+{
+    const struct db_value values[] = {db_text(request_id), db_integer(order_id)};
+    query_add(query, INSERT_JOBS " ORDER BY f.position, w.copy", values, 2);
+}
 
 enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id)
 {
-    const struct db_value values[] = {db_text(db->context->request_id), db_integer(order_id)};
-    return db_run(db, jobs_insert_for_order_sql, values, 2, NULL);
+    struct query query;
+    query_init(&query, db->context->arena);
+    jobs_insert_for_order_add(&query, db->context->request_id, order_id);
+    return query_run(db, &query, NULL);
 }
 
 enum iw_error jobs_insert_for_file(const struct db *db, int64_t order_id, int64_t file_id)
@@ -106,8 +112,9 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *account_id = db_integer_of(db_at(&rows, 0, 0));
-    *is_due = db_integer_of(db_at(&rows, 0, 1)) != 0;
+    struct db_row columns = db_row(&rows, 0);
+    *account_id = db_next_integer(&columns);
+    *is_due = db_next_bool(&columns);
     return IW_OK;
 }
 
@@ -166,12 +173,13 @@ static enum iw_error turns_count(const struct db *db, struct lease *lease)
                "'suspended' AND id IN " TURN_IDS,
                values, 2 + turns_max, &rows);
     for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
-        struct turn *turn = turn_find(lease, db_integer_of(db_at(&rows, row, 0)));
+        struct db_row columns = db_row(&rows, row);
+        struct turn *turn = turn_find(lease, db_next_integer(&columns));
         if (turn == NULL)
             continue;
-        turn->busy_count += db_integer_of(db_at(&rows, row, 1));
-        turn->own_count += db_integer_of(db_at(&rows, row, 2));
-        turn->is_suspended = turn->is_suspended || db_integer_of(db_at(&rows, row, 3)) != 0;
+        turn->busy_count += db_next_integer(&columns);
+        turn->own_count += db_next_integer(&columns);
+        turn->is_suspended |= db_next_bool(&columns);
     }
     return error;
 }
@@ -228,42 +236,39 @@ static enum iw_error lease_choose(const struct db *db, struct lease *lease)
 }
 
 /* An unknown word means that the database is newer than the program. */
-static enum iw_error job_read(struct context *context, const struct db_rows *rows, size_t row,
-                              struct job *job)
+static enum iw_error job_read(struct context *context, struct db_row *columns, struct job *job)
 {
-    const char *strength = db_text_of(db_at(rows, row, 9));
-    *job = (struct job){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .account_id = db_integer_of(db_at(rows, row, 1)),
-        .order_id = db_integer_of(db_at(rows, row, 2)),
-        .file_id = db_integer_of(db_at(rows, row, 3)),
-        .attempt = db_integer_of(db_at(rows, row, 5)),
-        .failures = db_integer_of(db_at(rows, row, 6)),
-        .deaths = db_integer_of(db_at(rows, row, 7)),
-        .is_zero_copy = db_integer_of(db_at(rows, row, 10)) != 0,
-        .has_thumbnail = db_integer_of(db_at(rows, row, 11)) != 0,
-        .file_name = db_text_of(db_at(rows, row, 12)),
-        .store_key = db_text_of(db_at(rows, row, 13)),
-        .position = db_integer_of(db_at(rows, row, 14)),
-        .request_id = db_text_of(db_at(rows, row, 15)),
-        .copy = db_integer_of(db_at(rows, row, 16)),
-        .has_original = db_integer_of(db_at(rows, row, 17)) != 0,
-        .original_key = db_text_of(db_at(rows, row, 18)),
-        .source_url = db_text_of(db_at(rows, row, 19)),
-        .target_url = db_text_of(db_at(rows, row, 20)),
-        .target_expires_ms = db_integer_of(db_at(rows, row, 21)),
-        .result_key = db_text_of(db_at(rows, row, 22)),
-        .result_format = format_by_name(db_text_of(db_at(rows, row, 23))),
-        .was_lost = db_integer_of(db_at(rows, row, 24)) != 0,
-        .target_headers = db_text_of(db_at(rows, row, 25)),
-        .etag = db_text_of(db_at(rows, row, 26)),
-        .original_etag = db_text_of(db_at(rows, row, 27)),
-        .error_code = db_text_of(db_at(rows, row, 28)),
-        .error_sentence = db_text_of(db_at(rows, row, 29)),
-        .strength = ORDER_STRENGTH_STANDARD,
-    };
-    if (!job_kind_read(db_text_of(db_at(rows, row, 4)), &job->kind) ||
-        !order_type_read(db_text_of(db_at(rows, row, 8)), &job->order_type) ||
+    *job = (struct job){.strength = ORDER_STRENGTH_STANDARD};
+    job->id = db_next_integer(columns);
+    job->account_id = db_next_integer(columns);
+    job->order_id = db_next_integer(columns);
+    job->file_id = db_next_integer(columns);
+    const char *kind = db_next_text(columns);
+    job->attempt = db_next_integer(columns);
+    job->failures = db_next_integer(columns);
+    job->deaths = db_next_integer(columns);
+    const char *type = db_next_text(columns), *strength = db_next_text(columns);
+    job->is_zero_copy = db_next_bool(columns);
+    job->has_thumbnail = db_next_bool(columns);
+    job->file_name = db_next_text(columns);
+    job->store_key = db_next_text(columns);
+    job->position = db_next_integer(columns);
+    job->request_id = db_next_text(columns);
+    job->copy = db_next_integer(columns);
+    job->has_original = db_next_bool(columns);
+    job->original_key = db_next_text(columns);
+    job->source_url = db_next_text(columns);
+    job->target_url = db_next_text(columns);
+    job->target_expires_ms = db_next_integer(columns);
+    job->result_key = db_next_text(columns);
+    job->result_format = format_by_name(db_next_text(columns));
+    job->was_lost = db_next_bool(columns);
+    job->target_headers = db_next_text(columns);
+    job->etag = db_next_text(columns);
+    job->original_etag = db_next_text(columns);
+    job->error_code = db_next_text(columns);
+    job->error_sentence = db_next_text(columns);
+    if (!job_kind_read(kind, &job->kind) || !order_type_read(type, &job->order_type) ||
         (strength != NULL && !order_strength_read(strength, &job->strength))) {
         context_cause(context, "job %lld has a kind, type or strength that is unknown here",
                       (long long)job->id);
@@ -307,8 +312,10 @@ static enum iw_error lease_write(const struct db *db, struct lease *lease)
             "j.copy WHERE j.id IN " LEASE_IDS " ORDER BY j.id",
             ids, jobs_lease_max, &rows);
     lease->count = 0;
-    for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++)
-        error = job_read(db->context, &rows, row, &lease->jobs[lease->count++]);
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < lease->most; row++) {
+        struct db_row columns = db_row(&rows, row);
+        error = job_read(db->context, &columns, &lease->jobs[lease->count++]);
+    }
     return error;
 }
 
@@ -368,12 +375,13 @@ enum iw_error jobs_counts(const struct db *db, struct jobs_count **counts, unsig
     *counts = arena_array(db->context->arena, rows.count + 1, sizeof **counts);
     *count = 0;
     for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
         struct jobs_count *one = &(*counts)[*count];
-        one->state = job_state_by_name(db_text_of(db_at(&rows, row, 1)));
-        one->count = db_integer_of(db_at(&rows, row, 2));
-        one->oldest_s = db_integer_of(db_at(&rows, row, 3));
-        if (job_kind_read(db_text_of(db_at(&rows, row, 0)), &one->kind))
-            (*count)++;
+        bool is_known = job_kind_read(db_next_text(&columns), &one->kind);
+        one->state = job_state_by_name(db_next_text(&columns));
+        one->count = db_next_integer(&columns);
+        one->oldest_s = db_next_integer(&columns);
+        *count += is_known;
     }
     return IW_OK;
 }
@@ -493,15 +501,19 @@ enum iw_error jobs_failed_page(const struct db *db, int64_t limit, int64_t offse
         return error;
     *jobs = arena_array(db->context->arena, rows.count + 1, sizeof **jobs);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*jobs)[row] = (struct jobs_failed){.id = db_integer_of(db_at(&rows, row, 0)),
-                                            .kind = db_text_of(db_at(&rows, row, 1)),
-                                            .order_id = db_integer_of(db_at(&rows, row, 2)),
-                                            .account_id = db_integer_of(db_at(&rows, row, 3)),
-                                            .attempts = db_integer_of(db_at(&rows, row, 4)),
-                                            .reason = db_text_of(db_at(&rows, row, 5)),
-                                            .updated_ms = db_integer_of(db_at(&rows, row, 6)),
-                                            .is_retryable = db_integer_of(db_at(&rows, row, 7)) != 0};
+    for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct jobs_failed *job = &(*jobs)[row];
+        *job = (struct jobs_failed){0};
+        job->id = db_next_integer(&columns);
+        job->kind = db_next_text(&columns);
+        job->order_id = db_next_integer(&columns);
+        job->account_id = db_next_integer(&columns);
+        job->attempts = db_next_integer(&columns);
+        job->reason = db_next_text(&columns);
+        job->updated_ms = db_next_integer(&columns);
+        job->is_retryable = db_next_bool(&columns);
+    }
     return IW_OK;
 }
 

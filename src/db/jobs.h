@@ -22,8 +22,8 @@ enum { jobs_lease_max = 8 };
  */
 enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id) IW_MUST_USE;
 
-/* The same as part of a compound statement.  Question marks: request id, order id. */
-extern const char jobs_insert_for_order_sql[];
+/* Adds the same to a statement that is put together. */
+void jobs_insert_for_order_add(struct query *query, const char *request_id, int64_t order_id);
 
 /* The same for one file after its fetch. */
 enum iw_error jobs_insert_for_file(const struct db *db, int64_t order_id, int64_t file_id) IW_MUST_USE;

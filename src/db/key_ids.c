@@ -5,9 +5,12 @@ enum iw_error key_ids_read(const struct db *db, const char *purpose, const char 
     struct db_rows rows;
     const struct db_value values[] = {db_text(purpose)};
     enum iw_error error = db_run(db, "SELECT ids FROM key_ids WHERE purpose = ?", values, 1, &rows);
-    if (error == IW_OK)
-        *ids = rows.count > 0 ? db_text_of(db_at(&rows, 0, 0)) : "";
-    return error;
+    *ids = "";
+    if (error != IW_OK || rows.count == 0)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    *ids = db_next_text(&columns);
+    return IW_OK;
 }
 
 enum iw_error key_ids_record(const struct db *db, const char *purpose, const char *ids)

@@ -1,5 +1,7 @@
-/* The ids of the secret keys that belong to the database, one row a purpose.  src/domain/keyring.h has the
- * rules. */
+/*
+ * The ids of the secret keys that belong to the database, one row a purpose.  src/domain/keyring.h has the
+ * rules.
+ */
 #ifndef DB_KEY_IDS_H
 #define DB_KEY_IDS_H
 

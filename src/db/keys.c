@@ -20,18 +20,18 @@ enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct ac
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *account = (struct account){
-        .key_id = db_integer_of(db_at(&rows, 0, 0)),
-        .id = db_integer_of(db_at(&rows, 0, 1)),
-        .key_expires_ms = db_integer_of(db_at(&rows, 0, 2)),
-        .key_last_used_ms = db_integer_of(db_at(&rows, 0, 3)),
-        .is_suspended = db_integer_of(db_at(&rows, 0, 4)) != 0,
-        .requests_per_minute = (unsigned)db_integer_of(db_at(&rows, 0, 5)),
-        .key_revoked_ms = db_integer_of(db_at(&rows, 0, 6)),
-    };
-    snprintf(account->plan, sizeof account->plan, "%s", db_text_of(db_at(&rows, 0, 7)));
-    account->quotas = quotas_limits_of(db_at(&rows, 0, 8));
-    account->used = quotas_use_of(db_at(&rows, 0, 8 + QUOTA_COUNT));
+    struct db_row columns = db_row(&rows, 0);
+    *account = (struct account){0};
+    account->key_id = db_next_integer(&columns);
+    account->id = db_next_integer(&columns);
+    account->key_expires_ms = db_next_integer(&columns);
+    account->key_last_used_ms = db_next_integer(&columns);
+    account->is_suspended = db_next_bool(&columns);
+    account->requests_per_minute = (unsigned)db_next_integer(&columns);
+    account->key_revoked_ms = db_next_integer(&columns);
+    snprintf(account->plan, sizeof account->plan, "%s", db_next_text(&columns));
+    account->quotas = quotas_limits_of(&columns);
+    account->used = quotas_use_of(&columns);
     return IW_OK;
 }
 
@@ -73,20 +73,22 @@ static void keys_read(const struct db *db, const struct db_rows *rows, struct ac
 {
     *keys = arena_array(db->context->arena, rows->count + 1, sizeof **keys);
     *count = rows->count;
-    for (size_t row = 0; row < rows->count; row++)
-        (*keys)[row] = (struct account_key){
-            .id = db_integer_of(db_at(rows, row, 0)),
-            .account_id = db_integer_of(db_at(rows, row, 1)),
-            .account = db_text_of(db_at(rows, row, 2)),
-            .name = db_text_of(db_at(rows, row, 3)),
-            .prefix = db_text_of(db_at(rows, row, 4)),
-            .created_at_ms = db_integer_of(db_at(rows, row, 5)),
-            .expires_at_ms = db_integer_of(db_at(rows, row, 6)),
-            .revoked_at_ms = db_integer_of(db_at(rows, row, 7)),
-            .last_used_at_ms = db_integer_of(db_at(rows, row, 8)),
-            .user_id = db_integer_of(db_at(rows, row, 9)),
-            .user_email = db_text_of(db_at(rows, row, 10)),
-        };
+    for (size_t row = 0; row < rows->count; row++) {
+        struct db_row columns = db_row(rows, row);
+        struct account_key *key = &(*keys)[row];
+        *key = (struct account_key){0};
+        key->id = db_next_integer(&columns);
+        key->account_id = db_next_integer(&columns);
+        key->account = db_next_text(&columns);
+        key->name = db_next_text(&columns);
+        key->prefix = db_next_text(&columns);
+        key->created_at_ms = db_next_integer(&columns);
+        key->expires_at_ms = db_next_integer(&columns);
+        key->revoked_at_ms = db_next_integer(&columns);
+        key->last_used_at_ms = db_next_integer(&columns);
+        key->user_id = db_next_integer(&columns);
+        key->user_email = db_next_text(&columns);
+    }
 }
 
 enum iw_error keys_list(const struct db *db, int64_t account_id, struct account_key **keys, size_t *count)
@@ -127,9 +129,11 @@ enum iw_error keys_of_users(const struct db *db, int64_t account_id, int64_t now
         return error;
     *users = arena_array(db->context->arena, rows.count + 1, sizeof **users);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*users)[row] =
-            (struct keys_of_user){db_integer_of(db_at(&rows, row, 0)), db_integer_of(db_at(&rows, row, 1))};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        (*users)[i].user_id = db_next_integer(&columns);
+        (*users)[i].count = db_next_integer(&columns);
+    }
     return IW_OK;
 }
 
@@ -153,8 +157,9 @@ enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms
                                  values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *total = db_integer_of(db_at(&rows, 0, 0));
-    *valid = db_integer_of(db_at(&rows, 0, 1));
+    struct db_row columns = db_row(&rows, 0);
+    *total = db_next_integer(&columns);
+    *valid = db_next_integer(&columns);
     return IW_OK;
 }
 
@@ -212,6 +217,7 @@ enum iw_error keys_find_by_prefix(const struct db *db, const char *prefix, int64
         return context_fail(db->context, IW_NOT_FOUND,
                             rows.count == 0 ? "There is no key that begins like this."
                                             : "Several keys begin like this; name it by its id.");
-    *id = db_integer_of(db_at(&rows, 0, 0));
+    struct db_row columns = db_row(&rows, 0);
+    *id = db_next_integer(&columns);
     return IW_OK;
 }

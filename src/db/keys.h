@@ -61,13 +61,13 @@ enum iw_error keys_count(const struct db *db, int64_t account_id, int64_t now_ms
 enum iw_error keys_get(const struct db *db, int64_t account_id, int64_t id, struct account_key *key,
                        bool *is_found) IW_MUST_USE;
 
-/* NOT_FOUND when there is no such key.  A second call keeps the first time. */
+/* NOT_FOUND if there is no such key.  A second call keeps the first time. */
 enum iw_error keys_revoke(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
-/* Sets when a key expires; 0: never.  NOT_FOUND when there is no such key. */
+/* Sets when a key expires; 0: never.  NOT_FOUND if there is no such key. */
 enum iw_error keys_expire(const struct db *db, int64_t id, int64_t expires_at_ms) IW_MUST_USE;
 
-/* The id of the only key with this prefix; NOT_FOUND when there is none or more than one. */
+/* The id of the only key with this prefix; NOT_FOUND if there is none or more than one. */
 enum iw_error keys_find_by_prefix(const struct db *db, const char *prefix, int64_t *id) IW_MUST_USE;
 
 #endif

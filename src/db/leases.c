@@ -60,7 +60,7 @@ struct statements {
     "((status = 'queued' AND available_at > UTC_TIMESTAMP(3) + INTERVAL 16 MINUTE) OR (status = 'leased' "   \
     "AND lease_until > UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE))"
 
-/* A first attempt is due when its row is written; the longest backoff is 24 h and a fifth. */
+/* A first attempt is due at once; the longest backoff is 24 h and a fifth. */
 #define DELIVERIES_STRANDED "status = 'PENDING' AND ((attempt = 0 AND available_at > ?) OR available_at > ?)"
 enum { first_attempt_ms = 5 * 60 * 1000, longest_backoff_ms = 30 * 60 * 60 * 1000 };
 

@@ -34,11 +34,12 @@ enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms,
         *is_found = error == IW_OK && rows.count > 0;
         if (!*is_found)
             continue;
-        *row = (struct mails_row){.id = db_integer_of(db_at(&rows, 0, 0)),
-                                  .attempt = db_integer_of(db_at(&rows, 0, 1)) + 1,
-                                  .recipient = db_text_of(db_at(&rows, 0, 2)),
-                                  .sealed = (const uint8_t *)db_text_of(db_at(&rows, 0, 3)),
-                                  .sealed_size = db_at(&rows, 0, 3)->length};
+        struct db_row columns = db_row(&rows, 0);
+        *row = (struct mails_row){0};
+        row->id = db_next_integer(&columns);
+        row->attempt = db_next_integer(&columns) + 1;
+        row->recipient = db_next_text(&columns);
+        row->sealed = db_next_bytes(&columns, &row->sealed_size);
         const struct db_value lease[] = {db_time(until_ms), db_integer(row->id)};
         error = db_run(db, "UPDATE mails SET attempt = attempt + 1, available_at = ? WHERE id = ?", lease, 2,
                        NULL);

@@ -57,13 +57,15 @@ enum iw_error migrate_lock(const struct db *db)
         db, "SELECT GET_LOCK(CONCAT('imgward_', MD5(DATABASE())), 10), @@global.read_only", NULL, 0, &rows);
     if (error != IW_OK)
         return error;
+    struct db_row columns = db_row(&rows, 0);
+    bool is_locked = db_next_bool(&columns), is_read_only = db_next_bool(&columns);
     /* An administrator may write to a replica. */
-    if (db_integer_of(db_at(&rows, 0, 1)) != 0)
+    if (is_read_only)
         return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
                             "The database server is read-only: migrate on the one that is not.");
     /* The lock belongs to the connection. */
-    db_pin(db->connection, db_integer_of(db_at(&rows, 0, 0)) == 1);
-    if (db_integer_of(db_at(&rows, 0, 0)) == 1)
+    db_pin(db->connection, is_locked);
+    if (is_locked)
         return IW_OK;
     return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
                         "Another migration is already running; wait until it has ended.");
@@ -81,27 +83,27 @@ void migrate_unlock(const struct db *db)
 /* The rows of schema_migrations; none before the first migration. */
 static enum iw_error rows_read(const struct db *db, struct db_rows *rows)
 {
-    enum iw_error error = db_run(db,
-                                 "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
-                                 "DATABASE() AND table_name = 'schema_migrations'",
-                                 NULL, 0, rows);
-    if (error != IW_OK || db_integer_of(db_at(rows, 0, 0)) > 0)
-        return error != IW_OK ? error
-                              : db_run(db,
-                                       "SELECT version, name, checksum, statements_done, applied_at FROM "
-                                       "schema_migrations ORDER BY version",
-                                       NULL, 0, rows);
+    int64_t tables = 0;
+    enum iw_error error = query_number(db,
+                                       "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                       "DATABASE() AND table_name = 'schema_migrations'",
+                                       NULL, 0, &tables);
     rows->count = 0;
-    return IW_OK;
+    return error == IW_OK && tables > 0 ? db_run(db,
+                                                 "SELECT version, name, checksum, statements_done, "
+                                                 "applied_at FROM schema_migrations ORDER BY version",
+                                                 NULL, 0, rows)
+                                        : error;
 }
 
-/* Copies the state in a row to its file. */
-static enum iw_error row_compare(struct context *context, const struct db_rows *rows, size_t row,
+/* Copies the state of a row to the migration of that version. */
+static enum iw_error row_compare(struct context *context, struct db_row *columns,
                                  struct migration *migrations, unsigned count)
 {
-    int64_t version = db_integer_of(db_at(rows, row, 0));
-    const char *name = db_text_of(db_at(rows, row, 1));
-    const struct db_value *checksum = db_at(rows, row, 2);
+    size_t checksum_length;
+    int64_t version = db_next_integer(columns);
+    const char *name = db_next_text(columns);
+    const void *checksum = db_next_bytes(columns, &checksum_length);
     struct migration *migration = NULL;
     for (unsigned i = 0; migration == NULL && i < count; i++)
         if (migrations[i].version == version)
@@ -111,12 +113,12 @@ static enum iw_error row_compare(struct context *context, const struct db_rows *
                             "The database has migration %s, but its file is not here: is this program older "
                             "than the database?",
                             name);
-    if (checksum->length != sizeof migration->digest ||
-        memcmp(checksum->text, migration->digest, sizeof migration->digest) != 0)
+    if (checksum_length != sizeof migration->digest ||
+        memcmp(checksum, migration->digest, sizeof migration->digest) != 0)
         return context_fail(context, IW_CONFIG_INVALID,
                             "%s was changed after it was applied; put the released file back.", name);
-    migration->statements_done = (unsigned)db_integer_of(db_at(rows, row, 3));
-    migration->applied_at_ms = db_integer_of(db_at(rows, row, 4));
+    migration->statements_done = (unsigned)db_next_integer(columns);
+    migration->applied_at_ms = db_next_integer(columns);
     migration->is_applied = migration->applied_at_ms != 0;
     return IW_OK;
 }
@@ -138,8 +140,10 @@ enum iw_error migrate_compare(const struct db *db, struct migration *migrations,
 {
     struct db_rows rows;
     enum iw_error error = rows_read(db, &rows);
-    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
-        error = row_compare(db->context, &rows, row, migrations, count);
+    for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        error = row_compare(db->context, &columns, migrations, count);
+    }
     return error == IW_OK ? order_check(db->context, migrations, count) : error;
 }
 

@@ -26,7 +26,7 @@ struct migration {
     int64_t applied_at_ms; /* valid when is_applied */
 };
 
-/* CONFIG_INVALID when the name is not "NNNN_words.sql", or the file has no statement. */
+/* CONFIG_INVALID if the name is not "NNNN_words.sql", or the file has no statement. */
 enum iw_error migrate_init(struct context *context, const char *name, const char *text, size_t length,
                            struct migration *migration) IW_MUST_USE;
 
@@ -38,7 +38,7 @@ enum iw_error migrate_lock(const struct db *db) IW_MUST_USE;
 void migrate_unlock(const struct db *db);
 
 /*
- * Compares the files, in order of version, with the database.  CONFIG_INVALID when an applied file was
+ * Compares the files, in order of version, with the database.  CONFIG_INVALID if an applied file was
  * changed, two files have one version, or a file is missing or precedes an applied one.
  */
 enum iw_error migrate_compare(const struct db *db, struct migration *migrations, unsigned count) IW_MUST_USE;

@@ -11,72 +11,71 @@
 #include "db/segments.h"
 #include "db/texts.h"
 
-/* The columns of order_read, in its order. */
+/* The columns that order_read reads, in this order. */
 #define ORDER_COLUMNS                                                                                        \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
     "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty, "                             \
     "o.watermark_is_same_picture"
 
-/* The columns of file_read, in its order. */
+/* The columns that file_read reads, in this order. */
 #define FILE_COLUMNS                                                                                         \
     "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
     "f.source_url, "                                                                                         \
     "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
-
-enum { order_columns = 19 };
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
  * optimizer's decision to use the order of the index.
  */
 #define ORDER_WITH_FILES                                                                                     \
-    "SELECT " ORDER_COLUMNS ", " FILE_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
+    "SELECT " FILE_COLUMNS ", " ORDER_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
 
-static void order_read(const struct db_value *columns, struct order *order)
+static void order_read(struct db_row *columns, struct order *order)
 {
-    *order = (struct order){
-        .id = db_integer_of(&columns[0]),
-        .name = db_text_of(&columns[4]),
-        .body_digest = db_text_of(&columns[5]),
-        .is_zero_copy = db_integer_of(&columns[6]) != 0,
-        .has_thumbnail = db_integer_of(&columns[7]) != 0,
-        .zip_store_key = db_text_of(&columns[8]),
-        .file_count = (unsigned)db_integer_of(&columns[9]),
-        .completed_file_count = (unsigned)db_integer_of(&columns[10]),
-        .watermark_text = db_text_of(&columns[11]),
-        .error_code = db_text_of(&columns[12]),
-        .created_ms = db_integer_of(&columns[13]),
-        .updated_ms = db_integer_of(&columns[14]),
-        .expires_ms = db_integer_of(&columns[15]),
-        .certainty = db_integer_of(&columns[17]),
-        .same_picture = texts_same_of(&columns[18]),
-        .thumbnail_store_key = db_text_of(&columns[16]),
-    };
-    if (!order_type_read(db_text_of(&columns[1]), &order->type) ||
-        !order_channel_read(db_text_of(&columns[2]), &order->channel) ||
-        !order_status_read(db_text_of(&columns[3]), &order->status))
-        abort(); /* The schema has other words than the program: they are of different versions. */
+    *order = (struct order){0};
+    order->id = db_next_integer(columns);
+    /* If the schema has other words than the program, they are of different versions. */
+    if (!order_type_read(db_next_text(columns), &order->type))
+        abort();
+    if (!order_channel_read(db_next_text(columns), &order->channel))
+        abort();
+    if (!order_status_read(db_next_text(columns), &order->status))
+        abort();
+    order->name = db_next_text(columns);
+    order->body_digest = db_next_text(columns);
+    order->is_zero_copy = db_next_bool(columns);
+    order->has_thumbnail = db_next_bool(columns);
+    order->zip_store_key = db_next_text(columns);
+    order->file_count = (unsigned)db_next_integer(columns);
+    order->completed_file_count = (unsigned)db_next_integer(columns);
+    order->watermark_text = db_next_text(columns);
+    order->error_code = db_next_text(columns);
+    order->created_ms = db_next_integer(columns);
+    order->updated_ms = db_next_integer(columns);
+    order->expires_ms = db_next_integer(columns);
+    order->thumbnail_store_key = db_next_text(columns);
+    order->certainty = db_next_integer(columns);
+    order->same_picture = texts_same_of(columns);
 }
 
-static void file_read(const struct db_value *columns, struct order_file *file)
+static void file_read(struct db_row *columns, struct order_file *file)
 {
-    *file = (struct order_file){
-        .id = db_integer_of(&columns[0]),
-        .position = (unsigned)db_integer_of(&columns[1]),
-        .is_original = db_integer_of(&columns[2]) != 0,
-        .name = db_text_of(&columns[3]),
-        .error_code = db_text_of(&columns[5]),
-        .error_sentence = db_text_of(&columns[6]),
-        .source_url = db_text_of(&columns[7]),
-        .note_code = db_text_of(&columns[8]),
-        .note_sentence = db_text_of(&columns[9]),
-        .input_bytes = db_integer_of(&columns[10]),
-        .result_bytes = db_integer_of(&columns[11]),
-        .protection_percent = columns[12].type == DB_NULL ? -1 : (int)db_integer_of(&columns[12]),
-    };
-    if (!file_status_read(db_text_of(&columns[4]), &file->status))
+    *file = (struct order_file){0};
+    file->id = db_next_integer(columns);
+    file->position = (unsigned)db_next_integer(columns);
+    file->is_original = db_next_bool(columns);
+    file->name = db_next_text(columns);
+    if (!file_status_read(db_next_text(columns), &file->status))
         abort(); /* see order_read */
+    file->error_code = db_next_text(columns);
+    file->error_sentence = db_next_text(columns);
+    file->source_url = db_next_text(columns);
+    file->note_code = db_next_text(columns);
+    file->note_sentence = db_next_text(columns);
+    file->input_bytes = db_next_integer(columns);
+    file->result_bytes = db_next_integer(columns);
+    file->protection_percent = db_next_is_null(columns) ? -1 : (int)db_next_integer(columns);
 }
 
 /* ---- writing ---- */
@@ -92,126 +91,123 @@ static bool is_all_plain(const struct order_row *row)
     return true;
 }
 
-static unsigned text_count(const struct order_row *row)
+static bool has_any_text(const struct order_row *row)
 {
-    unsigned count = 0;
+    bool has_text = false;
     for (unsigned i = 0; i < row->file_rows; i++)
-        count += row->files[i].text_count;
-    return count;
-}
-
-/* "group, group, group" */
-static void groups_add(struct text *sql, const char *group, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        text_printf(sql, "%s%s", i == 0 ? "" : ", ", group);
+        has_text = has_text || row->files[i].text_count > 0;
+    return has_text;
 }
 
 /* The low bits of the reported value: auto_increment_increment, which is at most 65535. */
 enum { step_bits = 16 };
 
-/*
- * The compound statement for an order with these files: one round trip, all or nothing.  It reports the id of
- * the first file in last_insert_id, which the OK packet carries.  Its caller has begun the transaction of an
- * order with texts: their registration is part of it.  A SELECT would be another result: a fifth
- * of the server's time for a small order.
- */
-static const char *insert_text(struct arena *arena, const struct order_row *row)
-{
-    struct text sql;
-    text_init(&sql, arena);
-    bool is_whole = text_count(row) == 0;
-    text_add_string(&sql, "BEGIN NOT ATOMIC DECLARE first BIGINT; ");
-    if (is_whole)
-        text_add_string(&sql, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; "
-                              "START TRANSACTION; ");
-    text_add_string(&sql, "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, "
-                          "body_digest, strength, zero_copy, include_original, file_count, request_id, "
-                          "created_at, updated_at, started_at, expires_at) VALUES "
-                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ");
-    if (is_all_plain(row)) {
-        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at) VALUES ");
-        groups_add(&sql, "(?, ?, ?, ?)", row->file_rows);
-    } else {
-        text_add_string(&sql, "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
-                              "target_url, target_key, target_expires_at, target_headers) VALUES ");
-        groups_add(&sql, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row->file_rows);
-    }
-    text_add_string(&sql, "; SET first = LAST_INSERT_ID(); ");
-    if (text_count(row) > 0) {
-        text_add_string(&sql,
-                        "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, "
-                        "number) VALUES ");
-        groups_add(&sql, "(?, ?, ?, ?, ?, ?)", text_count(row));
-        text_add_string(&sql, "; ");
-    }
-    if (row->is_started)
-        text_printf(&sql, "%s; ", jobs_insert_for_order_sql);
-    if (row->claim != NULL)
-        text_printf(&sql, "%s; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", quotas_claim_sql);
-    if (is_whole)
-        text_add_string(&sql, "COMMIT; ");
-    text_add_string(&sql, "SET last_insert_id = first << 16 | @@auto_increment_increment; END");
-    return sql.data;
-}
-
-static struct db_value *order_parameters(struct context *context, const struct order_row *row,
-                                         struct db_value *next)
+static void order_add(struct query *query, const char *request_id, const struct order_row *row)
 {
     enum order_status status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING;
-    *next++ = db_integer(row->id);
-    *next++ = db_integer(row->account_id);
-    *next++ = db_text(order_type_name(row->type));
-    *next++ = db_text(order_channel_name(row->channel));
-    *next++ = db_text(order_status_name(status));
-    *next++ = db_text(row->name);
-    *next++ = db_bytes(row->key, row->key_length);
-    *next++ = db_bytes(row->body_digest, 32);
-    *next++ = row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null();
-    *next++ = db_integer(row->is_zero_copy);
-    *next++ = db_integer(row->file_rows > row->file_count);
-    *next++ = db_integer(row->file_count);
-    *next++ = db_text(context->request_id);
-    *next++ = db_time(row->created_ms);
-    *next++ = db_time(row->created_ms);
-    *next++ = db_time(row->is_started ? row->created_ms : 0);
-    *next++ = db_time(row->is_started ? 0 : row->expires_ms);
-    return next;
+    const struct db_value values[] = {
+        db_integer(row->id),
+        db_integer(row->account_id),
+        db_text(order_type_name(row->type)),
+        db_text(order_channel_name(row->channel)),
+        db_text(order_status_name(status)),
+        db_text(row->name),
+        db_bytes(row->key, row->key_length),
+        db_bytes(row->body_digest, 32),
+        row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null(),
+        db_integer(row->is_zero_copy),
+        db_integer(row->file_rows > row->file_count),
+        db_integer(row->file_count),
+        db_text(request_id),
+        db_time(row->created_ms),
+        db_time(row->created_ms),
+        db_time(row->is_started ? row->created_ms : 0),
+        db_time(row->is_started ? 0 : row->expires_ms),
+    };
+    query_add(
+        query,
+        "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, "
+        "strength, zero_copy, include_original, file_count, request_id, created_at, updated_at, "
+        "started_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ",
+        values, sizeof values / sizeof values[0]);
 }
 
-static struct db_value *file_parameters(const struct order_row *row, bool is_plain_form,
-                                        struct db_value *next)
+static void files_add(struct query *query, const struct order_row *row)
 {
+    bool is_plain = is_all_plain(row);
+    query_add(query,
+              is_plain ? "INSERT INTO files (order_id, position, name, updated_at) VALUES "
+                       : "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
+                         "target_url, target_key, target_expires_at, target_headers) VALUES ",
+              NULL, 0);
     for (unsigned i = 0; i < row->file_rows; i++) {
         const struct order_row_file *file = &row->files[i];
-        *next++ = db_integer(row->id);
-        *next++ = db_integer(file->position);
-        *next++ = db_text(file->name);
-        *next++ = db_time(row->created_ms);
-        if (is_plain_form)
-            continue;
-        *next++ = db_text(file->is_original ? "original" : "main");
-        *next++ = db_text(file->source_url);
-        *next++ = db_text(file->target_url);
-        *next++ = db_text(file->target_key);
-        *next++ = db_time(file->target_expires_ms);
-        *next++ = db_text(file->target_headers);
+        const struct db_value plain[] = {db_integer(row->id), db_integer(file->position), db_text(file->name),
+                                         db_time(row->created_ms)};
+        const struct db_value rest[] = {db_text(file->is_original ? "original" : "main"),
+                                        db_text(file->source_url),
+                                        db_text(file->target_url),
+                                        db_text(file->target_key),
+                                        db_time(file->target_expires_ms),
+                                        db_text(file->target_headers)};
+        query_add(query, i == 0 ? "(?, ?, ?, ?" : ", (?, ?, ?, ?", plain, 4);
+        if (!is_plain)
+            query_add(query, ", ?, ?, ?, ?, ?, ?", rest, 6);
+        query_add(query, ")", NULL, 0);
     }
-    return next;
+    query_add(query, "; SET first = LAST_INSERT_ID(); ", NULL, 0);
 }
 
-static struct db_value *text_parameters(const struct order_row *row, struct db_value *next)
+static void texts_add(struct query *query, const struct order_row *row)
 {
+    const char *group = "(?, ?, ?, ?, ?, ?)";
+    query_add(query,
+              "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number) "
+              "VALUES ",
+              NULL, 0);
     for (unsigned i = 0; i < row->file_rows; i++)
         for (unsigned copy = 1; copy <= row->files[i].text_count; copy++) {
-            *next++ = db_integer(row->id);
-            *next++ = db_integer(row->files[i].position);
-            *next++ = db_integer(copy);
-            *next++ = db_integer(row->files[i].text_ids[copy - 1]);
-            *next++ = db_integer(row->account_id);
-            *next++ = db_unsigned(crypto_random_u64());
+            const struct db_value values[] = {db_integer(row->id),
+                                              db_integer(row->files[i].position),
+                                              db_integer(copy),
+                                              db_integer(row->files[i].text_ids[copy - 1]),
+                                              db_integer(row->account_id),
+                                              db_unsigned(crypto_random_u64())};
+            query_add(query, group, values, 6);
+            group = ", (?, ?, ?, ?, ?, ?)";
         }
-    return next;
+    query_add(query, "; ", NULL, 0);
+}
+
+/*
+ * The compound statement for an order with these files: one round trip, all or nothing.  It reports the id of
+ * the first file in last_insert_id, which the OK packet carries.  If the order has texts, its caller has
+ * begun the transaction, because their registration is part of it.  A SELECT would be another result: a fifth
+ * of the server's time for a small order.
+ */
+static void order_statement(struct query *query, const char *request_id, const struct order_row *row)
+{
+    bool has_texts = has_any_text(row);
+    query_add(query, "BEGIN NOT ATOMIC DECLARE first BIGINT; ", NULL, 0);
+    if (!has_texts)
+        query_add(query,
+                  "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; START TRANSACTION; ",
+                  NULL, 0);
+    order_add(query, request_id, row);
+    files_add(query, row);
+    if (has_texts)
+        texts_add(query, row);
+    if (row->is_started) {
+        jobs_insert_for_order_add(query, request_id, row->id);
+        query_add(query, "; ", NULL, 0);
+    }
+    if (row->claim != NULL) {
+        quotas_claim_add(query, row->claim);
+        query_add(query, "; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", NULL, 0);
+    }
+    if (!has_texts)
+        query_add(query, "COMMIT; ", NULL, 0);
+    query_add(query, "SET last_insert_id = first << 16 | @@auto_increment_increment; END", NULL, 0);
 }
 
 /* A proxy dropped the session tracking of the OK packet: the ids need a query. */
@@ -225,27 +221,20 @@ static enum iw_error file_ids_read(const struct db *db, const struct order_row *
         context_cause(db->context, "%zu files of an order of %u", rows.count, row->file_rows);
         error = context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
-    for (size_t i = 0; error == IW_OK && i < rows.count; i++)
-        file_ids[i] = db_integer_of(db_at(&rows, i, 0));
+    for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        file_ids[i] = db_next_integer(&columns);
+    }
     return error;
 }
 
 enum iw_error orders_insert(const struct db *db, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;
-    size_t room = 19 + quota_claim_parameters + 10 * (size_t)row->file_rows + 6 * (size_t)text_count(row);
-    struct db_value *parameters = arena_array(db->context->arena, room, sizeof *parameters);
-    struct db_value *next = order_parameters(db->context, row, parameters);
-    next = file_parameters(row, is_all_plain(row), next);
-    next = text_parameters(row, next);
-    if (row->is_started) {
-        *next++ = db_text(db->context->request_id);
-        *next++ = db_integer(row->id);
-    }
-    if (row->claim != NULL)
-        next = quotas_claim_parameters(db->context, row->claim, next);
-    enum iw_error error =
-        db_run(db, insert_text(db->context->arena, row), parameters, (unsigned)(next - parameters), &rows);
+    struct query query;
+    query_init(&query, db->context->arena);
+    order_statement(&query, db->context->request_id, row);
+    enum iw_error error = query_run(db, &query, &rows);
     if (error != IW_OK)
         return error;
     if (rows.session_id == 0)
@@ -274,11 +263,14 @@ static bool order_rows_read(struct arena *arena, const struct db_rows *rows, str
 {
     if (rows->count == 0)
         return false;
-    order_read(db_at(rows, 0, 0), order);
-    order->file_rows = (unsigned)rows->count;
     *files = arena_array(arena, rows->count + 1, sizeof **files);
-    for (size_t i = 0; i < rows->count; i++)
-        file_read(db_at(rows, i, order_columns), &(*files)[i]);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct db_row columns = db_row(rows, i);
+        file_read(&columns, &(*files)[i]);
+        if (i == 0)
+            order_read(&columns, order);
+    }
+    order->file_rows = (unsigned)rows->count;
     qsort(*files, rows->count, sizeof **files, file_compare);
     return true;
 }
@@ -345,77 +337,71 @@ enum iw_error orders_start(const struct db *db, int64_t id, enum order_status fr
     return rows.affected == 1 ? segments_status_write(db, id, to) : status_changed(db->context);
 }
 
-enum { filter_parameters_max = 8 };
-
-/* "FROM orders WHERE ..." of a filter and its parameters. */
-struct narrowing {
-    struct text sql;
-    struct db_value parameters[filter_parameters_max];
-    unsigned count;
-};
-
-static void narrow(struct narrowing *narrowing, const char *condition, struct db_value parameter)
+/* Adds "FROM orders WHERE ..." of a filter. */
+static void filter_add(struct query *query, const struct order_filter *filter)
 {
-    text_printf(&narrowing->sql, " AND %s", condition);
-    narrowing->parameters[narrowing->count++] = parameter;
-}
-
-static void narrowing_make(struct narrowing *narrowing, struct arena *arena,
-                           const struct order_filter *filter)
-{
-    narrowing->count = 0;
-    text_init(&narrowing->sql, arena);
+    const struct db_value account_id = db_integer(filter->account_id);
     /*
      * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account
      * owns most of the table.
      */
-    const char *index = filter->status >= 0 ? "orders_list_status"
-                        : filter->type >= 0 ? "orders_list_type"
-                                            : "orders_list";
-    text_printf(&narrowing->sql, "FROM orders o FORCE INDEX (%s) WHERE account_id = ?", index);
-    narrowing->parameters[narrowing->count++] = db_integer(filter->account_id);
-    if (filter->id_above > 0)
-        narrow(narrowing, "id > ?", db_integer(filter->id_above));
-    if (filter->id_up_to > 0)
-        narrow(narrowing, "id <= ?", db_integer(filter->id_up_to));
-    if (filter->status >= 0)
-        narrow(narrowing, "status = ?", db_text(order_status_name((enum order_status)filter->status)));
-    if (filter->type >= 0)
-        narrow(narrowing, "type = ?", db_text(order_type_name((enum order_type)filter->type)));
-    if (filter->channel >= 0)
-        narrow(narrowing, "channel = ?", db_text(order_channel_name((enum order_channel)filter->channel)));
+    query_add(query,
+              filter->status >= 0 ? "FROM orders o FORCE INDEX (orders_list_status) WHERE account_id = ?"
+              : filter->type >= 0 ? "FROM orders o FORCE INDEX (orders_list_type) WHERE account_id = ?"
+                                  : "FROM orders o FORCE INDEX (orders_list) WHERE account_id = ?",
+              &account_id, 1);
+    const struct {
+        bool is_set;
+        const char *sql;
+        struct db_value value;
+    } conditions[] = {
+        {filter->id_above > 0, " AND id > ?", db_integer(filter->id_above)},
+        {filter->id_up_to > 0, " AND id <= ?", db_integer(filter->id_up_to)},
+        {filter->status >= 0, " AND status = ?",
+         db_text(filter->status >= 0 ? order_status_name((enum order_status)filter->status) : NULL)},
+        {filter->type >= 0, " AND type = ?",
+         db_text(filter->type >= 0 ? order_type_name((enum order_type)filter->type) : NULL)},
+        {filter->channel >= 0, " AND channel = ?",
+         db_text(filter->channel >= 0 ? order_channel_name((enum order_channel)filter->channel) : NULL)},
+    };
+    for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
+        if (conditions[i].is_set)
+            query_add(query, conditions[i].sql, &conditions[i].value, 1);
 }
 
 enum iw_error orders_count(const struct db *db, const struct order_filter *filter, int64_t *count)
 {
-    struct narrowing narrowing;
-    narrowing_make(&narrowing, db->context->arena, filter);
-    const char *sql = arena_printf(db->context->arena, "SELECT COUNT(*) %s", narrowing.sql.data);
-    return query_number(db, sql, narrowing.parameters, narrowing.count, count);
+    struct query query;
+    query_init(&query, db->context->arena);
+    query_add(&query, "SELECT COUNT(*) ", NULL, 0);
+    filter_add(&query, filter);
+    return query_number(db, query.sql.data, query.parameters, query.count, count);
 }
 
 static void orders_read(struct arena *arena, const struct db_rows *rows, struct order **orders, size_t *count)
 {
     *count = rows->count;
     *orders = arena_array(arena, rows->count + 1, sizeof **orders);
-    for (size_t i = 0; i < rows->count; i++)
-        order_read(db_at(rows, i, 0), &(*orders)[i]);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct db_row columns = db_row(rows, i);
+        order_read(&columns, &(*orders)[i]);
+    }
 }
 
 /* A deferred join: an index yields the ids of the page, and only those rows are read. */
 enum iw_error orders_page(const struct db *db, const struct order_filter *filter, int64_t limit,
                           int64_t offset, struct order **orders, size_t *count)
 {
-    struct narrowing narrowing;
+    struct query query;
     struct db_rows rows;
-    narrowing_make(&narrowing, db->context->arena, filter);
-    narrowing.parameters[narrowing.count++] = db_integer(limit);
-    narrowing.parameters[narrowing.count++] = db_integer(offset);
-    const char *sql = arena_printf(db->context->arena,
-                                   "SELECT " ORDER_COLUMNS " FROM (SELECT id %s ORDER BY id DESC LIMIT ? "
-                                   "OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
-                                   narrowing.sql.data);
-    enum iw_error error = db_run(db, sql, narrowing.parameters, narrowing.count, &rows);
+    const struct db_value range[] = {db_integer(limit), db_integer(offset)};
+    query_init(&query, db->context->arena);
+    query_add(&query, "SELECT " ORDER_COLUMNS " FROM (SELECT id ", NULL, 0);
+    filter_add(&query, filter);
+    query_add(&query,
+              " ORDER BY id DESC LIMIT ? OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
+              range, 2);
+    enum iw_error error = query_run(db, &query, &rows);
     if (error != IW_OK)
         return error;
     orders_read(db->context->arena, &rows, orders, count);
@@ -429,13 +415,11 @@ struct orders_taker {
     bool is_stopped;
 };
 
-static bool stream_row(void *user, const struct db_value *values, unsigned columns)
+static bool stream_row(void *user, struct db_row *columns)
 {
     struct orders_taker *taker = user;
     struct order order;
-    if (columns != order_columns)
-        abort();
-    order_read(values, &order);
+    order_read(columns, &order);
     taker->is_stopped = !taker->take(taker->user, &order);
     return !taker->is_stopped;
 }
@@ -443,13 +427,14 @@ static bool stream_row(void *user, const struct db_value *values, unsigned colum
 enum iw_error orders_stream(const struct db *db, const struct order_filter *filter,
                             bool (*take)(void *user, const struct order *order), void *user)
 {
-    struct narrowing narrowing;
+    struct query query;
     struct orders_taker taker = {.take = take, .user = user};
-    narrowing_make(&narrowing, db->context->arena, filter);
+    query_init(&query, db->context->arena);
+    query_add(&query, "SELECT " ORDER_COLUMNS " ", NULL, 0);
+    filter_add(&query, filter);
     /* The index yields the rows in this order: neither side sorts or buffers them. */
-    const char *sql =
-        arena_printf(db->context->arena, "SELECT " ORDER_COLUMNS " %s ORDER BY id DESC", narrowing.sql.data);
-    return db_stream(db, sql, narrowing.parameters, narrowing.count, stream_row, &taker);
+    query_add(&query, " ORDER BY id DESC", NULL, 0);
+    return db_stream(db, query.sql.data, query.parameters, query.count, stream_row, &taker);
 }
 
 /* As many question marks as orders_ids_max. */
@@ -510,13 +495,12 @@ struct names_taker {
     void *user;
 };
 
-static bool names_row(void *user, const struct db_value *values, unsigned columns)
+static bool names_row(void *user, struct db_row *columns)
 {
     const struct names_taker *taker = user;
-    if (columns != 3)
-        abort();
-    return taker->take(taker->user, db_integer_of(&values[0]), db_text_of(&values[1]),
-                       db_text_of(&values[2]));
+    int64_t order_id = db_next_integer(columns);
+    const char *order_name = db_next_text(columns), *file_name = db_next_text(columns);
+    return taker->take(taker->user, order_id, order_name, file_name);
 }
 
 enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
@@ -524,17 +508,20 @@ enum iw_error orders_names(const struct db *db, const struct order_filter *filte
                                         const char *file_name),
                            void *user)
 {
-    struct narrowing narrowing;
+    struct query query;
     struct names_taker taker = {take, user};
-    narrowing_make(&narrowing, db->context->arena, filter);
-    const char *sql = arena_printf(
-        db->context->arena,
-        filter->keyword == NULL
-            ? "SELECT id, name, NULL %s ORDER BY id DESC"
-            : "SELECT page.id, page.name, f.name FROM (SELECT id, name %s ORDER BY id DESC LIMIT "
-              "9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
-        narrowing.sql.data);
-    return db_each(db, sql, narrowing.parameters, narrowing.count, names_row, &taker);
+    bool has_files = filter->keyword != NULL;
+    query_init(&query, db->context->arena);
+    query_add(&query,
+              has_files ? "SELECT page.id, page.name, f.name FROM (SELECT id, name "
+                        : "SELECT id, name, NULL ",
+              NULL, 0);
+    filter_add(&query, filter);
+    query_add(&query, " ORDER BY id DESC", NULL, 0);
+    if (has_files)
+        query_add(&query, " LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+                  NULL, 0);
+    return db_each(db, query.sql.data, query.parameters, query.count, names_row, &taker);
 }
 
 /* ---- Progress and end of an order ---- */
@@ -563,20 +550,20 @@ enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct
         return error;
     if (rows.count == 0)
         return context_fail(db->context, IW_ORDER_NOT_FOUND, NULL);
-    *order = (struct order_progress){
-        .id = db_integer_of(db_at(&rows, 0, 0)),
-        .account_id = db_integer_of(db_at(&rows, 0, 1)),
-        .is_zero_copy = db_integer_of(db_at(&rows, 0, 4)) != 0,
-        .file_count = db_integer_of(db_at(&rows, 0, 5)),
-        .completed_count = db_integer_of(db_at(&rows, 0, 6)),
-        .failed_count = db_integer_of(db_at(&rows, 0, 7)),
-        .result_count = db_integer_of(db_at(&rows, 0, 8)),
-        .thumbnail_store_key = db_text_of(db_at(&rows, 0, 9)),
-        .created_at_ms = db_integer_of(db_at(&rows, 0, 10)),
-        .expires_at_ms = db_integer_of(db_at(&rows, 0, 11)),
-    };
-    return orders_words_read(db->context, db_text_of(db_at(&rows, 0, 2)), &order->type,
-                             db_text_of(db_at(&rows, 0, 3)), &order->status);
+    struct db_row columns = db_row(&rows, 0);
+    *order = (struct order_progress){0};
+    order->id = db_next_integer(&columns);
+    order->account_id = db_next_integer(&columns);
+    const char *type = db_next_text(&columns), *status = db_next_text(&columns);
+    order->is_zero_copy = db_next_bool(&columns);
+    order->file_count = db_next_integer(&columns);
+    order->completed_count = db_next_integer(&columns);
+    order->failed_count = db_next_integer(&columns);
+    order->result_count = db_next_integer(&columns);
+    order->thumbnail_store_key = db_next_text(&columns);
+    order->created_at_ms = db_next_integer(&columns);
+    order->expires_at_ms = db_next_integer(&columns);
+    return orders_words_read(db->context, type, &order->type, status, &order->status);
 }
 
 enum iw_error orders_progress_write(const struct db *db, const struct order_progress *order, int64_t now_ms)
@@ -652,9 +639,10 @@ enum iw_error orders_status(const struct db *db, int64_t order_id, enum order_st
     enum iw_error error = db_run(db, "SELECT status FROM orders WHERE id = ?", values, 1, &rows);
     if (error != IW_OK)
         return error;
-    if (rows.count == 0 || !order_status_read(db_text_of(db_at(&rows, 0, 0)), status))
+    if (rows.count == 0)
         return context_fail(db->context, IW_ORDER_NOT_FOUND, NULL);
-    return IW_OK;
+    struct db_row columns = db_row(&rows, 0);
+    return orders_words_read(db->context, NULL, NULL, db_next_text(&columns), status);
 }
 
 /* ---- Retention ---- */
@@ -703,10 +691,15 @@ static enum iw_error step_read(const struct db *db, const char *sql, const struc
         return error;
     order_ids->count = 0;
     order_ids->items = arena_array(db->context->arena, rows.count + 1, sizeof *order_ids->items);
-    *after_id = rows.count < most ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
-    for (size_t i = 0; i < rows.count; i++)
-        if (db_integer_of(db_at(&rows, i, 1)) != 0)
-            order_ids->items[order_ids->count++] = db_integer_of(db_at(&rows, i, 0));
+    *after_id = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        int64_t id = db_next_integer(&columns);
+        if (db_next_bool(&columns))
+            order_ids->items[order_ids->count++] = id;
+        if (i + 1 == most)
+            *after_id = id;
+    }
     return IW_OK;
 }
 

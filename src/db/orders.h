@@ -102,7 +102,7 @@ enum iw_error orders_progress_write(const struct db *db, const struct order_prog
                                     int64_t now_ms) IW_MUST_USE;
 
 /*
- * Sets the status of a locked order to the result of order_next.  SERVER_INTERNAL_ERROR when it is no longer
+ * Sets the status of a locked order to the result of order_next.  SERVER_INTERNAL_ERROR if it is no longer
  * order->status.  expires_at_ms 0: never.
  */
 enum iw_error orders_close(const struct db *db, const struct order_progress *order, enum order_status next,
@@ -133,7 +133,9 @@ enum { orders_batch_max = 8 };
 /* Removes pending orders and orders in progress from a list of ids. */
 enum iw_error orders_ended_keep(const struct db *db, int64_t *order_ids, unsigned *count) IW_MUST_USE;
 
-/* At most most orders of a status whose expires_at has passed, after the first skipped ones. */
+/*
+ * The orders of a status whose expires_at has passed: at most most of them, after the first skipped orders.
+ */
 enum iw_error orders_overdue(const struct db *db, enum order_status status, int64_t now_ms, unsigned most,
                              unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
 

@@ -42,7 +42,7 @@ void provision_statements(struct arena *arena, const struct provision *provision
                                  grant_name(arena, provision->database), provision->user);
 }
 
-/* Whether the database, the user or its rights exist: one query each, which counts 0 or 1. */
+/* Whether the database, the user and the rights exist: one query each, which counts 0 or 1. */
 static enum iw_error is_there(const struct db *db, const struct provision *provision, unsigned which,
                               bool *answer)
 {
@@ -56,8 +56,10 @@ static enum iw_error is_there(const struct db *db, const struct provision *provi
     const char *name = which == 2 ? grant_name(db->context->arena, provision->database) : provision->database;
     const struct db_value values[] = {db_text(name), db_text(provision->user)};
     enum iw_error error = db_run(db, queries[which], values, 2, &rows);
-    if (error == IW_OK)
-        *answer = db_integer_of(db_at(&rows, 0, 0)) > 0;
+    if (error == IW_OK) {
+        struct db_row columns = db_row(&rows, 0);
+        *answer = db_next_bool(&columns);
+    }
     return error;
 }
 

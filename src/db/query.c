@@ -1,8 +1,7 @@
 #include "db/query.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 enum iw_error query_change(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *affected)
@@ -19,9 +18,11 @@ enum iw_error query_number(const struct db *db, const char *sql, const struct db
 {
     struct db_rows rows;
     enum iw_error error = db_run(db, sql, parameters, count, &rows);
-    if (error == IW_OK && rows.count > 0)
-        *number = db_integer_of(db_at(&rows, 0, 0));
-    return error;
+    if (error != IW_OK || rows.count == 0)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    *number = db_next_integer(&columns);
+    return IW_OK;
 }
 
 enum iw_error query_ids(const struct db *db, const char *sql, const struct db_value *parameters,
@@ -32,8 +33,10 @@ enum iw_error query_ids(const struct db *db, const char *sql, const struct db_va
     if (error != IW_OK)
         return error;
     ids->items = arena_array(db->context->arena, rows.count + 1, sizeof *ids->items);
-    for (ids->count = 0; ids->count < rows.count; ids->count++)
-        ids->items[ids->count] = db_integer_of(db_at(&rows, ids->count, 0));
+    for (ids->count = 0; ids->count < rows.count; ids->count++) {
+        struct db_row columns = db_row(&rows, ids->count);
+        ids->items[ids->count] = db_next_integer(&columns);
+    }
     return IW_OK;
 }
 
@@ -45,8 +48,10 @@ enum iw_error query_texts(const struct db *db, const char *sql, const struct db_
     if (error != IW_OK)
         return error;
     texts->items = arena_array(db->context->arena, rows.count + 1, sizeof *texts->items);
-    for (texts->count = 0; texts->count < rows.count; texts->count++)
-        texts->items[texts->count] = db_text_of(db_at(&rows, texts->count, 0));
+    for (texts->count = 0; texts->count < rows.count; texts->count++) {
+        struct db_row columns = db_row(&rows, texts->count);
+        texts->items[texts->count] = db_next_text(&columns);
+    }
     return IW_OK;
 }
 
@@ -58,10 +63,40 @@ enum iw_error query_counts(const struct db *db, const char *sql, struct query_co
         return error;
     *counts = arena_array(db->context->arena, rows.count + 1, sizeof **counts);
     *count = (unsigned)rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*counts)[row] = (struct query_count){.state = db_text_of(db_at(&rows, row, 0)),
-                                              .count = db_integer_of(db_at(&rows, row, 1))};
+    for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct query_count *one = &(*counts)[row];
+        *one = (struct query_count){0};
+        one->state = db_next_text(&columns);
+        one->count = db_next_integer(&columns);
+    }
     return IW_OK;
+}
+
+void query_init(struct query *query, struct arena *arena)
+{
+    *query = (struct query){.count = 0};
+    text_init(&query->sql, arena);
+}
+
+void query_add(struct query *query, const char *sql, const struct db_value *parameters, unsigned count)
+{
+    unsigned marks = 0;
+    for (const char *at = strchr(sql, '?'); at != NULL; at = strchr(at + 1, '?'))
+        marks++;
+    if (marks != count)
+        abort();
+    text_add_string(&query->sql, sql);
+    for (unsigned i = 0; i < count; i++) {
+        query->parameters =
+            arena_more(query->sql.arena, query->parameters, query->count, sizeof *query->parameters);
+        query->parameters[query->count++] = parameters[i];
+    }
+}
+
+enum iw_error query_run(const struct db *db, const struct query *query, struct db_rows *rows)
+{
+    return db_run(db, query->sql.data, query->parameters, query->count, rows);
 }
 
 const char *query_pattern(struct arena *arena, const char *keyword)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/context.h"
+#include "base/text.h"
 #include "db/db.h"
 
 /* Rows with the names of their columns, for an operator.  Ids above 32 bits are text. */
@@ -24,7 +25,7 @@ struct query_count {
 enum iw_error query_change(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *affected) IW_MUST_USE;
 
-/* The integer in the first row and column; number is unchanged when there is no row. */
+/* The integer in the first row and column; number is unchanged if there is no row. */
 enum iw_error query_number(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *number) IW_MUST_USE;
 
@@ -47,6 +48,25 @@ enum iw_error query_texts(const struct db *db, const char *sql, const struct db_
 /* A state and a number in each row, in the arena. */
 enum iw_error query_counts(const struct db *db, const char *sql, struct query_count **counts,
                            unsigned *count) IW_MUST_USE;
+
+/*
+ * A statement that is put together.  Each part adds its text and its parameters in the same call, so that
+ * nobody counts the question marks of other parts.
+ */
+struct query {
+    struct text sql;
+    struct db_value *parameters;
+    unsigned count;
+};
+
+/* An empty statement in the arena. */
+void query_init(struct query *query, struct arena *arena);
+
+/* Adds a text with count question marks, and their parameters.  Aborts if the numbers differ. */
+void query_add(struct query *query, const char *sql, const struct db_value *parameters, unsigned count);
+
+/* Runs the statement like db_run. */
+enum iw_error query_run(const struct db *db, const struct query *query, struct db_rows *rows) IW_MUST_USE;
 
 /* A LIKE pattern for texts that contain keyword, in which % _ and \ are literal.  NULL for NULL. */
 const char *query_pattern(struct arena *arena, const char *keyword);

@@ -4,15 +4,7 @@
 
 #include "base/clock.h"
 
-/* The day is assigned last: MariaDB assigns from left to right, and the IFs read the old day. */
-const char quotas_claim_sql[] =
-    "UPDATE account_usage SET orders_pending = orders_pending + ?, files_pending = files_pending + ?, "
-    "uploads_pending = uploads_pending + ?, files_day = IF(day = ?, files_day, 0) + ?, texts_day = "
-    "IF(day = ?, texts_day, 0) + ?, day = ? WHERE account_id = ? AND orders_pending <= ? AND files_pending "
-    "<= ? AND uploads_pending <= ? AND stored_bytes <= ? AND (day <> ? OR files_day <= ?) AND (day <> ? OR "
-    "texts_day <= ?)";
-
-/* The highest use at which amount more is within the limit. */
+/* The largest current use that still leaves room for amount. */
 static struct db_value highest(const struct quota_claim *claim, int64_t limit, int64_t amount)
 {
     if (limit == quota_unlimited || amount <= 0)
@@ -20,7 +12,10 @@ static struct db_value highest(const struct quota_claim *claim, int64_t limit, i
     return db_integer((claim->ahead > 0 ? limit / 4 * quota_ahead_quarters : limit) - amount);
 }
 
-/* How much is claimed of an amount of the creation, with what the reserve had of it. */
+/*
+ * How much a claim adds to a counter: the creation, the creations ahead, less what the reserve has claimed
+ * already.
+ */
 static int64_t claimed(const struct quota_claim *claim, int64_t amount, int64_t reserved)
 {
     return claim->is_covered ? 0 : amount * (1 + claim->ahead) - reserved;
@@ -48,16 +43,15 @@ bool quotas_claim_is_empty(const struct quota_claim *claim)
            sums.files_day == 0;
 }
 
-struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
-                                         struct db_value *next)
+void quotas_claim_add(struct query *query, const struct quota_claim *claim)
 {
     char text[11];
     const int64_t *of = claim->limits->of;
     clock_day(claim->now_ms, text);
-    struct db_value day = db_text(arena_text(context->arena, text));
+    struct db_value day = db_text(arena_text(query->sql.arena, text));
     int64_t uploads_max = of[QUOTA_PROMISED_BYTES] / claim->upload_max_bytes;
     struct claim_sums sums = sums_of(claim);
-    const struct db_value values[quota_claim_parameters] = {
+    const struct db_value values[] = {
         db_integer(sums.orders),
         db_integer(sums.files),
         db_integer(sums.uploads),
@@ -76,8 +70,17 @@ struct db_value *quotas_claim_parameters(struct context *context, const struct q
         day,
         highest(claim, of[QUOTA_TEXTS_DAY], claim->texts),
     };
-    memcpy(next, values, sizeof values);
-    return next + quota_claim_parameters;
+    /* The day is assigned last: MariaDB assigns from left to right, and the IFs read the old day. */
+    query_add(
+        query,
+        "UPDATE account_usage SET orders_pending = orders_pending + ?, files_pending = files_pending + ?, "
+        "uploads_pending = uploads_pending + ?, files_day = IF(day = ?, files_day, 0) + ?, texts_day = "
+        "IF(day = ?, texts_day, 0) + ?, day = ? WHERE account_id = ? AND orders_pending <= ? AND "
+        "files_pending "
+        "<= ? AND uploads_pending <= ? AND stored_bytes <= ? AND (day <> ? OR files_day <= ?) AND (day <> ? "
+        "OR "
+        "texts_day <= ?)",
+        values, sizeof values / sizeof values[0]);
 }
 
 /* The files that the order's client uploads. */
@@ -92,7 +95,10 @@ enum iw_error quotas_order_started(const struct db *db, int64_t order_id)
                   values, 1, NULL);
 }
 
-/* file_count is unsigned: a counter that is too low until its reconciliation must not hold an order. */
+/*
+ * file_count is unsigned, and the counter may be too low until the next reconciliation: without the CAST
+ * the order could not end.
+ */
 enum iw_error quotas_order_ended(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
@@ -161,8 +167,9 @@ enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *d
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
+    struct db_row columns = db_row(&rows, 0);
     for (unsigned i = 0; i < QUOTA_COUNT; i++)
-        used->of[i] = db_integer_of(db_at(&rows, 0, i));
+        used->of[i] = db_next_integer(&columns);
     return IW_OK;
 }
 
@@ -176,19 +183,19 @@ enum iw_error quotas_lock(const struct db *db, int64_t account_id, bool *is_foun
     return error;
 }
 
-struct quota_numbers quotas_limits_of(const struct db_value *columns)
+struct quota_numbers quotas_limits_of(struct db_row *columns)
 {
     struct quota_numbers limits;
     for (unsigned i = 0; i < QUOTA_COUNT; i++)
-        limits.of[i] = columns[i].type == DB_NULL ? quota_of_plan : db_integer_of(&columns[i]);
+        limits.of[i] = db_next_is_null(columns) ? quota_of_plan : db_next_integer(columns);
     return limits;
 }
 
-struct quota_numbers quotas_use_of(const struct db_value *columns)
+struct quota_numbers quotas_use_of(struct db_row *columns)
 {
     struct quota_numbers used = {{0}};
     for (unsigned i = 0; i < QUOTA_WEBHOOKS; i++)
-        used.of[i] = db_integer_of(&columns[i]);
+        used.of[i] = db_next_integer(columns);
     return used;
 }
 
@@ -229,15 +236,20 @@ enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms,
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *due = (struct quota_due){.account_id = db_integer_of(db_at(&rows, 0, 0)),
-                              .plan = db_text_of(db_at(&rows, 0, 1)),
-                              .limits = quotas_limits_of(db_at(&rows, 0, 3)),
-                              .warned = db_integer_of(db_at(&rows, 0, 2))};
+    struct db_row columns = db_row(&rows, 0);
+    *due = (struct quota_due){0};
+    due->account_id = db_next_integer(&columns);
+    due->plan = db_next_text(&columns);
+    due->warned = db_next_integer(&columns);
+    due->limits = quotas_limits_of(&columns);
     const struct db_value claim[] = {db_time(now_ms), db_integer(due->account_id)};
     return db_run(db, "UPDATE account_usage SET reconciled_at = ? WHERE account_id = ?", claim, 2, NULL);
 }
 
-/* One statement is one snapshot.  Orders that have not ended have inputs; complete ones and they, results. */
+/*
+ * One statement is one snapshot. Inputs belong to orders that have not ended, results to these and to
+ * complete orders.
+ */
 #define DIFFERENCES                                                                                          \
     "SELECT (SELECT COUNT(*) FROM orders WHERE account_id = u.account_id AND status IN ('pending', "         \
     "'inProgress')) - u.orders_pending, CAST((SELECT COALESCE(SUM(file_count + include_original), 0) FROM "  \
@@ -260,8 +272,9 @@ enum iw_error quotas_reconcile(const struct db *db, int64_t account_id, const st
     if (error != IW_OK || rows.count == 0)
         return error;
     bool is_equal = true;
+    struct db_row columns = db_row(&rows, 0);
     for (unsigned i = 0; i < 4; i++) {
-        values[i] = db_integer(db_integer_of(db_at(&rows, 0, i)) + reserved[i]);
+        values[i] = db_integer(db_next_integer(&columns) + reserved[i]);
         is_equal = is_equal && values[i].integer == 0;
     }
     values[4] = db_integer(account_id);

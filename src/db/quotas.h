@@ -29,35 +29,34 @@ struct quota_claim {
 /* A claim ahead leaves a quarter of each limit to claims of one creation. */
 enum { quota_ahead_quarters = 3 };
 
-enum { quota_claim_parameters = 17 };
-
 /*
- * True when the reserve covers the creation exactly: there is nothing to count.  The statement below would
+ * True if the reserve covers the creation exactly: there is nothing to count.  The statement below would
  * change no row, which means that a limit is reached.
  */
 bool quotas_claim_is_empty(const struct quota_claim *claim);
 
 /*
- * The statement that counts a creation.  It changes no row when a limit is reached, or the account has no
- * row.  quotas_claim_parameters writes its parameters and returns the place after them.
+ * Adds the statement that counts a creation.  It changes no row if a limit is reached, or the account has no
+ * row.
  */
-extern const char quotas_claim_sql[];
-struct db_value *quotas_claim_parameters(struct context *context, const struct quota_claim *claim,
-                                         struct db_value *next);
+void quotas_claim_add(struct query *query, const struct quota_claim *claim);
 
 /* An order started: its uploads are no longer pending. */
 enum iw_error quotas_order_started(const struct db *db, int64_t order_id) IW_MUST_USE;
 
-/* An order ended.  Call before its status changes. */
+/* An order ends. Call this before the status changes. */
 enum iw_error quotas_order_ended(const struct db *db, int64_t order_id) IW_MUST_USE;
 
-/* All files of an order are deleted from the file store.  Call before its rows forget them. */
+/* All files of an order are deleted from the file store. Call this before the rows forget the keys. */
 enum iw_error quotas_order_erased(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Bytes were added to the file store. */
 enum iw_error quotas_stored(const struct db *db, int64_t account_id, int64_t bytes) IW_MUST_USE;
 
-/* A reserve is unusable: its files are no longer among those of its day.  Reconcile the other counters. */
+/*
+ * A reserve is unusable: its files no longer count among the files of the day. quotas_reconcile corrects
+ * the other counters.
+ */
 enum iw_error quotas_reserve_removed(const struct db *db, int64_t account_id,
                                      const struct quota_reserve *reserve, int64_t now_ms) IW_MUST_USE;
 
@@ -79,7 +78,7 @@ enum iw_error quotas_lock(const struct db *db, int64_t account_id, bool *is_foun
     "u.files_day_max, u.texts_day_max, u.webhooks_max"
 
 /* Reads these columns; NULL is quota_of_plan. */
-struct quota_numbers quotas_limits_of(const struct db_value *columns);
+struct quota_numbers quotas_limits_of(struct db_row *columns);
 
 /* The account's counters without webhooks, as columns of account_usage u in the order of enum quota. */
 #define QUOTA_USE_COLUMNS                                                                                    \
@@ -87,13 +86,13 @@ struct quota_numbers quotas_limits_of(const struct db_value *columns);
     "u.files_day, 0), IF(u.day = UTC_DATE(), u.texts_day, 0)"
 
 /* Reads these columns. */
-struct quota_numbers quotas_use_of(const struct db_value *columns);
+struct quota_numbers quotas_use_of(struct db_row *columns);
 
 /* Sets one limit of an account; quota_of_plan removes it. */
 enum iw_error quotas_limit_set(const struct db *db, int64_t account_id, enum quota quota,
                                int64_t limit) IW_MUST_USE;
 
-/* When the first pending order, or the first complete one, loses its files; 0: none does. */
+/* When the first pending or the first complete order loses its files; 0 if no order will. */
 enum iw_error quotas_frees_ms(const struct db *db, int64_t account_id, bool is_pending,
                               int64_t *at_ms) IW_MUST_USE;
 

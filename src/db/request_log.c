@@ -2,27 +2,27 @@
 
 #include "base/text.h"
 
-enum { columns = 9, group_max = 64 };
+enum { insert_columns = 9, group_max = 64 };
 
 /* One INSERT of count rows.  Only powers of two occur, so that few statements are prepared. */
 static enum iw_error group_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     struct text sql;
-    struct db_value *values = arena_array(db->context->arena, (size_t)count * columns, sizeof *values);
+    struct db_value *values = arena_array(db->context->arena, (size_t)count * insert_columns, sizeof *values);
     text_init(&sql, db->context->arena);
     text_add_string(&sql,
                     "INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, "
                     "ms, at) VALUES ");
     for (unsigned i = 0; i < count; i++) {
-        const struct db_value row[columns] = {
+        const struct db_value row[insert_columns] = {
             db_integer(rows[i].account_id), db_integer(rows[i].key_id), db_text(rows[i].request_id),
             db_text(rows[i].method),        db_text(rows[i].path),      db_integer(rows[i].status),
             db_text(rows[i].code),          db_integer(rows[i].ms),     db_time(rows[i].at_ms)};
-        for (unsigned column = 0; column < columns; column++)
-            values[i * columns + column] = row[column];
+        for (unsigned column = 0; column < insert_columns; column++)
+            values[i * insert_columns + column] = row[column];
         text_add_string(&sql, i == 0 ? "(?, ?, ?, ?, ?, ?, ?, ?, ?)" : ", (?, ?, ?, ?, ?, ?, ?, ?, ?)");
     }
-    return db_run(db, sql.data, values, count * columns, NULL);
+    return db_run(db, sql.data, values, count * insert_columns, NULL);
 }
 
 enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
@@ -67,8 +67,10 @@ static enum iw_error window_find(const struct db *db, const struct request_log_f
                values, 2, &rows);
     if (error != IW_OK)
         return error;
-    *first_id = db_integer_of(db_at(&rows, 0, 1));
-    *older_id = db_integer_of(db_at(&rows, 0, 0)) == request_log_window ? *first_id : 0;
+    struct db_row columns = db_row(&rows, 0);
+    int64_t count = db_next_integer(&columns);
+    *first_id = db_next_integer(&columns);
+    *older_id = count == request_log_window ? *first_id : 0;
     return IW_OK;
 }
 
@@ -83,16 +85,19 @@ static enum iw_error rows_read(const struct db *db, const struct request_log_fil
     enum iw_error error =
         db_run(db, "SELECT key_id, request_id, method, path, status, code, ms, at " LOG_FILTER, values,
                filter_values, &rows);
-    for (size_t row = 0; error == IW_OK && row < rows.count && row < count; row++)
-        list[row] = (struct request_log_row){.account_id = filter->account_id,
-                                             .key_id = db_integer_of(db_at(&rows, row, 0)),
-                                             .request_id = db_text_of(db_at(&rows, row, 1)),
-                                             .method = db_text_of(db_at(&rows, row, 2)),
-                                             .path = db_text_of(db_at(&rows, row, 3)),
-                                             .status = (unsigned)db_integer_of(db_at(&rows, row, 4)),
-                                             .code = db_text_of(db_at(&rows, row, 5)),
-                                             .ms = db_integer_of(db_at(&rows, row, 6)),
-                                             .at_ms = db_integer_of(db_at(&rows, row, 7))};
+    for (size_t row = 0; error == IW_OK && row < rows.count && row < count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct request_log_row *item = &list[row];
+        *item = (struct request_log_row){.account_id = filter->account_id};
+        item->key_id = db_next_integer(&columns);
+        item->request_id = db_next_text(&columns);
+        item->method = db_next_text(&columns);
+        item->path = db_next_text(&columns);
+        item->status = (unsigned)db_next_integer(&columns);
+        item->code = db_next_text(&columns);
+        item->ms = db_next_integer(&columns);
+        item->at_ms = db_next_integer(&columns);
+    }
     return error;
 }
 

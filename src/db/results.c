@@ -54,21 +54,22 @@ enum iw_error results_list(const struct db *db, int64_t order_id, struct result 
     *count = (unsigned)rows.count;
     for (size_t row = 0; row < rows.count; row++) {
         struct result *result = &(*results)[row];
-        const struct db_value *digest = db_at(&rows, row, 7);
-        *result = (struct result){
-            .order_id = db_integer_of(db_at(&rows, row, 0)),
-            .file_id = db_integer_of(db_at(&rows, row, 1)),
-            .copy = db_integer_of(db_at(&rows, row, 2)),
-            .name = db_text_of(db_at(&rows, row, 3)),
-            .store_key = db_text_of(db_at(&rows, row, 4)),
-            .format = format_by_name(db_text_of(db_at(&rows, row, 5))),
-            .size_bytes = db_integer_of(db_at(&rows, row, 6)),
-            .width_px = (uint32_t)db_integer_of(db_at(&rows, row, 8)),
-            .height_px = (uint32_t)db_integer_of(db_at(&rows, row, 9)),
-            .watermark = db_text_of(db_at(&rows, row, 10)),
-        };
-        memcpy(result->digest, digest->text,
-               digest->length < sizeof result->digest ? digest->length : sizeof result->digest);
+        size_t digest_length;
+        struct db_row columns = db_row(&rows, row);
+        *result = (struct result){0};
+        result->order_id = db_next_integer(&columns);
+        result->file_id = db_next_integer(&columns);
+        result->copy = db_next_integer(&columns);
+        result->name = db_next_text(&columns);
+        result->store_key = db_next_text(&columns);
+        result->format = format_by_name(db_next_text(&columns));
+        result->size_bytes = db_next_integer(&columns);
+        const void *digest = db_next_bytes(&columns, &digest_length);
+        result->width_px = (uint32_t)db_next_integer(&columns);
+        result->height_px = (uint32_t)db_next_integer(&columns);
+        result->watermark = db_next_text(&columns);
+        memcpy(result->digest, digest,
+               digest_length < sizeof result->digest ? digest_length : sizeof result->digest);
     }
     return IW_OK;
 }
@@ -87,13 +88,17 @@ enum iw_error results_list_names(const struct db *db, int64_t order_id, struct o
         return error;
     *count = rows.count;
     *results = arena_array(db->context->arena, rows.count + 1, sizeof **results);
-    for (size_t i = 0; i < rows.count; i++)
-        (*results)[i] = (struct order_result){.id = db_integer_of(db_at(&rows, i, 0)),
-                                              .name = db_text_of(db_at(&rows, i, 1)),
-                                              .format = format_by_name(db_text_of(db_at(&rows, i, 2))),
-                                              .file_id = db_integer_of(db_at(&rows, i, 3)),
-                                              .store_key = db_text_of(db_at(&rows, i, 4)),
-                                              .watermark = db_text_of(db_at(&rows, i, 5))};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct order_result *result = &(*results)[i];
+        *result = (struct order_result){0};
+        result->id = db_next_integer(&columns);
+        result->name = db_next_text(&columns);
+        result->format = format_by_name(db_next_text(&columns));
+        result->file_id = db_next_integer(&columns);
+        result->store_key = db_next_text(&columns);
+        result->watermark = db_next_text(&columns);
+    }
     return IW_OK;
 }
 
@@ -114,14 +119,18 @@ enum iw_error results_slots(const struct db *db, int64_t order_id, struct result
         return error;
     *slots = arena_array(db->context->arena, rows.count + 1, sizeof **slots);
     *count = (unsigned)rows.count;
-    for (unsigned i = 0; i < *count; i++)
-        (*slots)[i] = (struct result_slot){.position = db_integer_of(db_at(&rows, i, 0)),
-                                           .copy = db_integer_of(db_at(&rows, i, 1)),
-                                           .file_name = db_text_of(db_at(&rows, i, 2)),
-                                           .copy_count = db_integer_of(db_at(&rows, i, 3)),
-                                           .format = format_by_name(db_text_of(db_at(&rows, i, 4))),
-                                           .result_id = db_integer_of(db_at(&rows, i, 5)),
-                                           .result_name = db_text_of(db_at(&rows, i, 6))};
+    for (unsigned i = 0; i < *count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct result_slot *slot = &(*slots)[i];
+        *slot = (struct result_slot){0};
+        slot->position = db_next_integer(&columns);
+        slot->copy = db_next_integer(&columns);
+        slot->file_name = db_next_text(&columns);
+        slot->copy_count = db_next_integer(&columns);
+        slot->format = format_by_name(db_next_text(&columns));
+        slot->result_id = db_next_integer(&columns);
+        slot->result_name = db_next_text(&columns);
+    }
     return IW_OK;
 }
 
@@ -142,16 +151,17 @@ static enum iw_error download_read(const struct db *db, const char *sql, const s
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *row = (struct download_row){
-        .expires_ms = db_integer_of(db_at(&rows, 0, 1)),
-        .is_deleted = db_integer_of(db_at(&rows, 0, 2)) != 0,
-        .name = db_text_of(db_at(&rows, 0, 3)),
-        .format = format_by_name(db_text_of(db_at(&rows, 0, 4))),
-        .store_key = db_text_of(db_at(&rows, 0, 5)),
-        .is_suspended = db_integer_of(db_at(&rows, 0, 6)) != 0,
-        .account_id = db_integer_of(db_at(&rows, 0, 7)),
-    };
-    return orders_words_read(db->context, NULL, NULL, db_text_of(db_at(&rows, 0, 0)), &row->order_status);
+    struct db_row columns = db_row(&rows, 0);
+    *row = (struct download_row){0};
+    const char *status = db_next_text(&columns);
+    row->expires_ms = db_next_integer(&columns);
+    row->is_deleted = db_next_bool(&columns);
+    row->name = db_next_text(&columns);
+    row->format = format_by_name(db_next_text(&columns));
+    row->store_key = db_next_text(&columns);
+    row->is_suspended = db_next_bool(&columns);
+    row->account_id = db_next_integer(&columns);
+    return orders_words_read(db->context, NULL, NULL, status, &row->order_status);
 }
 
 enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result_id, struct download_row *row,

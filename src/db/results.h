@@ -9,7 +9,7 @@
 #include "db/db.h"
 #include "model/result.h"
 
-/* Writes a result; replaces the one of the same file and copy. */
+/* Writes a result; replaces an earlier result of the same file and copy. */
 enum iw_error results_write(const struct db *db, const struct result *result, int64_t now_ms) IW_MUST_USE;
 
 enum iw_error results_rename(const struct db *db, int64_t result_id, const char *name) IW_MUST_USE;

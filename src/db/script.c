@@ -28,7 +28,7 @@ static bool is_line_comment(const struct script *script)
                                          (third == '\0' || strchr(" \t\r\n", third) != NULL));
 }
 
-/* Skips one comment; false when there is none here. */
+/* Skips one comment; false if there is none here. */
 static bool comment_skip(struct script *script)
 {
     if (is_line_comment(script)) {

@@ -11,7 +11,7 @@ enum {
     /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
     orders_max = 4096,
     names_max = 8192, /* of files; an order has at most 200 */
-    /* A segment that does not grow has all its orders, with those that were committed late. */
+    /* A segment that does not grow holds all orders of the range, also those that were committed late. */
     late_max = 2 * orders_max
 };
 
@@ -36,39 +36,45 @@ void segments_filter(const struct order_filter *filter, struct search_query *que
 /* ---- reading ---- */
 
 /* Columns of a segment: first_id, last_id, order_count, is_open. */
-static struct segment segment_read(const struct db_value *values)
+static struct segment segment_read(struct db_row *columns)
 {
-    return (struct segment){.first_id = db_integer_of(&values[0]),
-                            .last_id = db_integer_of(&values[1]),
-                            .order_count = db_integer_of(&values[2]),
-                            .is_open = db_integer_of(&values[3]) != 0};
+    struct segment segment;
+    segment.first_id = db_next_integer(columns);
+    segment.last_id = db_next_integer(columns);
+    segment.order_count = db_next_integer(columns);
+    segment.is_open = db_next_bool(columns);
+    return segment;
 }
 
-static bool index_row(void *user, const struct db_value *values, unsigned columns)
+static bool index_row(void *user, struct db_row *columns)
 {
     const struct segments_reader *reader = user;
-    if (columns != 7)
-        abort();
-    if (values[4].type == DB_NULL) {
-        const struct segment segment = segment_read(values);
-        bool has_ids = values[6].length == id_bytes * values[5].length;
-        reader->segment(reader->user, &segment, (const uint8_t *)db_text_of(&values[5]),
-                        has_ids ? (const uint8_t *)db_text_of(&values[6]) : NULL, values[5].length);
+    struct search_row row = {.length = 0}; /* all bytes of the name of a bucket are compared */
+    size_t bucket_length, ids_length;
+    const struct segment segment = segment_read(columns);
+    const void *bucket = db_next_bytes(columns, &bucket_length);
+    row.data = db_next_bytes(columns, &row.length);
+    const void *ids = db_next_bytes(columns, &ids_length);
+    if (bucket == NULL) {
+        bool has_ids = ids_length == id_bytes * row.length;
+        reader->segment(reader->user, &segment, (const uint8_t *)row.data, has_ids ? ids : NULL, row.length);
         return true;
     }
-    struct search_row row = {.data = db_text_of(&values[5]), .length = values[5].length};
-    if (values[4].length < 1 || values[4].length > sizeof row.bucket.name)
+    if (bucket_length < 1 || bucket_length > sizeof row.bucket.name)
         return true;
-    row.bucket.length = (uint8_t)values[4].length;
-    memcpy(row.bucket.name, values[4].text, row.bucket.length);
-    reader->row(reader->user, db_integer_of(&values[0]), &row);
+    row.bucket.length = (uint8_t)bucket_length;
+    memcpy(row.bucket.name, bucket, bucket_length);
+    reader->row(reader->user, segment.first_id, &row);
     return true;
 }
 
 #define SEGMENT_COLUMNS                                                                                      \
     "SELECT s.first_id, s.last_id, s.order_count, s.is_open, NULL AS bucket, IF(?, s.facts, NULL) AS data, "
 #define SEGMENT_ROWS SEGMENT_COLUMNS "NULL AS ids FROM order_segments s "
-/* The join reads the ids of one segment: a column of all would cost the server as much as the rest. */
+/*
+ * The join reads the ids of one segment only, because the ids of all segments would cost the server as much
+ * as the rest of the query.
+ */
 #define SEGMENT_ROWS_AND_IDS                                                                                 \
     SEGMENT_COLUMNS "i.ids FROM order_segments s LEFT JOIN order_segments i ON i.account_id = s.account_id " \
                     "AND i.first_id = s.first_id AND ? BETWEEN s.first_id AND s.last_id "
@@ -123,19 +129,18 @@ static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t b
         "order_segments WHERE account_id = (SELECT account_id FROM orders WHERE id = ?) AND first_id <= ? "
         "ORDER BY first_id DESC LIMIT 1",
         wanted, 4, &rows);
-    int64_t at = error == IW_OK && rows.count > 0 ? db_integer_of(db_at(&rows, 0, 2)) : 0;
-    if (at % id_bytes != 1)
+    if (error != IW_OK || rows.count == 0)
         return error;
+    struct db_row columns = db_row(&rows, 0);
+    const struct db_value account_id = db_integer(db_next_integer(&columns)),
+                          first_id = db_integer(db_next_integer(&columns));
+    int64_t at = db_next_integer(&columns);
+    if (at % id_bytes != 1)
+        return IW_OK;
     const struct db_value position = db_integer(at / id_bytes + 1),
                           is_gone = db_integer(value == search_gone);
-    const struct db_value values[] = {is_gone,
-                                      is_gone,
-                                      position,
-                                      position,
-                                      db_integer(bits),
-                                      db_integer(value),
-                                      *db_at(&rows, 0, 0),
-                                      *db_at(&rows, 0, 1)};
+    const struct db_value values[] = {is_gone,          is_gone,           position,   position,
+                                      db_integer(bits), db_integer(value), account_id, first_id};
     return db_run(db,
                   "UPDATE order_segments SET order_count = order_count - ?, due_at = IF(?, LEAST(due_at, "
                   "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), due_at), facts = INSERT(facts, ?, 1, "
@@ -173,10 +178,15 @@ enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned n
         return error;
     account_ids->count = 0;
     account_ids->items = arena_array(db->context->arena, rows.count + 1, sizeof *account_ids->items);
-    for (size_t i = 0; i < rows.count; i++)
-        if (db_integer_of(db_at(&rows, i, 1)) != 0)
-            account_ids->items[account_ids->count++] = db_integer_of(db_at(&rows, i, 0));
-    *after_id = rows.count < accounts ? 0 : db_integer_of(db_at(&rows, rows.count - 1, 0));
+    *after_id = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        int64_t id = db_next_integer(&columns);
+        if (db_next_bool(&columns))
+            account_ids->items[account_ids->count++] = id;
+        if (i + 1 == accounts)
+            *after_id = id;
+    }
     return IW_OK;
 }
 
@@ -205,8 +215,9 @@ enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *fi
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *account_id = db_integer_of(db_at(&rows, 0, 0));
-    *first_id = db_integer_of(db_at(&rows, 0, 1));
+    struct db_row columns = db_row(&rows, 0);
+    *account_id = db_next_integer(&columns);
+    *first_id = db_next_integer(&columns);
     return IW_OK;
 }
 
@@ -223,7 +234,8 @@ enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t fir
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *segment = segment_read(db_at(&rows, 0, 0));
+    struct db_row columns = db_row(&rows, 0);
+    *segment = segment_read(&columns);
     return IW_OK;
 }
 
@@ -236,32 +248,33 @@ struct gathering {
     bool is_cut; /* the next order has too many files */
 };
 
-static bool order_row(void *user, const struct db_value *values, unsigned columns)
+static bool order_row(void *user, struct db_row *columns)
 {
     struct gathering *gathering = user;
     enum order_type type;
     enum order_channel channel;
     enum order_status status;
-    if (columns != 6 || !order_type_read(db_text_of(&values[1]), &type) ||
-        !order_channel_read(db_text_of(&values[2]), &channel) ||
-        !order_status_read(db_text_of(&values[3]), &status))
+    int64_t id = db_next_integer(columns);
+    const char *type_word = db_next_text(columns), *channel_word = db_next_text(columns),
+               *status_word = db_next_text(columns), *name = db_next_text(columns);
+    if (!order_type_read(type_word, &type) || !order_channel_read(channel_word, &channel) ||
+        !order_status_read(status_word, &status))
         abort(); /* The schema has other words than the program: they are of different versions. */
-    gathering->names += db_integer_of(&values[5]);
+    gathering->names += db_next_integer(columns);
     gathering->is_cut |= gathering->is_growing && gathering->names > names_max && gathering->last_id > 0;
     if (gathering->is_cut)
         return true;
-    gathering->last_id = db_integer_of(&values[0]);
+    gathering->last_id = id;
     search_build_entry(gathering->build, gathering->last_id, fact_of((int)type, (int)channel, (int)status),
-                       db_text_of(&values[4]));
+                       name);
     return true;
 }
 
-static bool name_row(void *user, const struct db_value *values, unsigned columns)
+static bool name_row(void *user, struct db_row *columns)
 {
     struct gathering *gathering = user;
-    if (columns != 2)
-        abort();
-    search_build_name(gathering->build, db_integer_of(&values[0]), db_text_of(&values[1]));
+    int64_t order_id = db_next_integer(columns);
+    search_build_name(gathering->build, order_id, db_next_text(columns));
     return true;
 }
 

@@ -1,8 +1,9 @@
 /*
  * The tables order_segments and order_words: the index of lists (src/search/README.md).
  *
- * A segment is a range of an account's order ids.  A transaction that changes an order locks the order, then
- * writes the order's fact to the segment.  A segment is built under locks of its orders, so that both agree.
+ * A segment is a range of an account's order ids.  A transaction that changes an order locks the order,
+ * then writes the order's fact to the segment.  A segment is built under locks of these orders, so that
+ * both agree.
  */
 #ifndef DB_SEGMENTS_H
 #define DB_SEGMENTS_H
@@ -32,12 +33,12 @@ void segments_filter(const struct order_filter *filter, struct search_query *que
 struct segments_range {
     int64_t account_id;
     int64_t first_min, first_max; /* of first_id */
-    int64_t ids_of;               /* the segment with this id has its ids; -1: none */
+    int64_t ids_of;               /* the segment that contains this id is read with its ids; -1 for none */
 };
 
 /* Callbacks of segments_read; they must not use the connection. */
 struct segments_reader {
-    /* facts: count bytes; NULL when the query has no conditions.  ids: 8 * count bytes, or NULL. */
+    /* facts: count bytes; NULL if the query has no conditions.  ids: 8 * count bytes, or NULL. */
     void (*segment)(void *user, const struct segment *segment, const uint8_t *facts, const uint8_t *ids,
                     size_t count);
     void (*row)(void *user, int64_t first_id, const struct search_row *row);
@@ -67,7 +68,7 @@ enum iw_error segments_order_forget(const struct db *db, int64_t order_id) IW_MU
 enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned new_min, int64_t *after_id,
                              struct query_ids *account_ids) IW_MUST_USE;
 
-/* True when an account has least or more orders of ids after after_id and up to horizon_id. */
+/* True if an account has least or more orders of ids after after_id and up to horizon_id. */
 enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t after_id, int64_t horizon_id,
                                int64_t least, bool *has_new) IW_MUST_USE;
 
@@ -91,7 +92,7 @@ enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t fir
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build, bool *is_whole) IW_MUST_USE;
 
-/* Replaces a segment and its rows, due again after due_s; deletes one without orders. */
+/* Replaces a segment and its rows, due again after due_s; deletes the segment if it has no orders. */
 enum iw_error segments_write(const struct db *db, int64_t account_id, const struct segment *segment,
                              struct search_build *build, unsigned due_s) IW_MUST_USE;
 

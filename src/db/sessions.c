@@ -3,17 +3,16 @@
 #define SESSION_COLUMNS                                                                                      \
     "SELECT id, user_id, address, user_agent, created_at, seen_at, expires_at FROM user_sessions "
 
-static void session_read(const struct db_rows *rows, size_t row, struct user_session *session)
+static void session_read(struct db_row *columns, struct user_session *session)
 {
-    *session = (struct user_session){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .user_id = db_integer_of(db_at(rows, row, 1)),
-        .address = db_text_of(db_at(rows, row, 2)),
-        .user_agent = db_text_of(db_at(rows, row, 3)),
-        .created_ms = db_integer_of(db_at(rows, row, 4)),
-        .seen_ms = db_integer_of(db_at(rows, row, 5)),
-        .expires_ms = db_integer_of(db_at(rows, row, 6)),
-    };
+    *session = (struct user_session){0};
+    session->id = db_next_integer(columns);
+    session->user_id = db_next_integer(columns);
+    session->address = db_next_text(columns);
+    session->user_agent = db_next_text(columns);
+    session->created_ms = db_next_integer(columns);
+    session->seen_ms = db_next_integer(columns);
+    session->expires_ms = db_next_integer(columns);
 }
 
 enum iw_error sessions_insert(const struct db *db, const struct user_session *session,
@@ -38,7 +37,8 @@ enum iw_error sessions_find(const struct db *db, const uint8_t digest[32], struc
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    session_read(&rows, 0, session);
+    struct db_row columns = db_row(&rows, 0);
+    session_read(&columns, session);
     return IW_OK;
 }
 
@@ -68,8 +68,10 @@ enum iw_error sessions_page(const struct db *db, const struct sessions_page *pag
         return error;
     *sessions = arena_array(db->context->arena, rows.count + 1, sizeof **sessions);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        session_read(&rows, row, &(*sessions)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        session_read(&columns, &(*sessions)[i]);
+    }
     return IW_OK;
 }
 

@@ -30,7 +30,7 @@ struct sessions_page {
 enum iw_error sessions_page(const struct db *db, const struct sessions_page *page,
                             struct user_session **sessions, size_t *count, int64_t *total) IW_MUST_USE;
 
-/* Ends one session of a user; *count: 0 or 1. */
+/* Ends one session of a user; *count is 0 or 1. */
 enum iw_error sessions_end(const struct db *db, int64_t user_id, int64_t id, int64_t *count) IW_MUST_USE;
 
 /* Ends the sessions of a user other than except_id (0: all). */

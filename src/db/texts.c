@@ -19,10 +19,14 @@ static enum iw_error batch_find(const struct db *db, int64_t account_id, struct 
         "SELECT id, text_digest FROM watermark_texts WHERE account_id = ? AND text_digest IN (?, ?, ?, "
         "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values, 1 + batch, &rows);
-    for (size_t row = 0; error == IW_OK && row < rows.count; row++)
+    for (size_t row = 0; error == IW_OK && row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        int64_t id = db_next_integer(&columns);
+        const char *digest = db_next_text(&columns);
         for (size_t i = 0; i < count; i++)
-            if (memcmp(db_at(&rows, row, 1)->text, texts[i].digest, sha256_bytes) == 0)
-                texts[i].id = db_integer_of(db_at(&rows, row, 0));
+            if (memcmp(digest, texts[i].digest, sha256_bytes) == 0)
+                texts[i].id = id;
+    }
     return error;
 }
 
@@ -79,8 +83,8 @@ enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t numbe
     *text = NULL;
     if (error != IW_OK || rows.count == 0)
         return error;
-    *text = db_text_of(db_at(&rows, 0, 0));
-    *length = db_at(&rows, 0, 0)->length;
+    struct db_row columns = db_row(&rows, 0);
+    *text = db_next_bytes(&columns, length);
     return IW_OK;
 }
 
@@ -97,12 +101,14 @@ enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owne
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    *owner = (struct text_owner){.account_id = db_integer_of(db_at(&rows, 0, 0)),
-                                 .account_name = db_text_of(db_at(&rows, 0, 1)),
-                                 .text = db_text_of(db_at(&rows, 0, 2)),
-                                 .created_at_ms = db_integer_of(db_at(&rows, 0, 3)),
-                                 .order_id = db_integer_of(db_at(&rows, 0, 4)),
-                                 .file_position = db_integer_of(db_at(&rows, 0, 5))};
+    struct db_row columns = db_row(&rows, 0);
+    *owner = (struct text_owner){0};
+    owner->account_id = db_next_integer(&columns);
+    owner->account_name = db_next_text(&columns);
+    owner->text = db_next_text(&columns);
+    owner->created_at_ms = db_next_integer(&columns);
+    owner->order_id = db_next_integer(&columns);
+    owner->file_position = db_next_integer(&columns);
     return IW_OK;
 }
 
@@ -118,7 +124,8 @@ enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_p
         return context_fail(db->context, IW_NOT_FOUND, "The copy has no number.");
     if (error != IW_OK)
         return error;
-    *number = (uint64_t)db_integer_of(db_at(&rows, 0, 0));
+    struct db_row columns = db_row(&rows, 0);
+    *number = (uint64_t)db_next_integer(&columns);
     return IW_OK;
 }
 
@@ -136,11 +143,14 @@ enum iw_error texts_list(const struct db *db, int64_t order_id, struct order_tex
         return error;
     *count = rows.count;
     *texts = arena_array(db->context->arena, rows.count + 1, sizeof **texts);
-    for (size_t i = 0; i < rows.count; i++)
-        (*texts)[i] = (struct order_text){.id = db_integer_of(db_at(&rows, i, 0)),
-                                          .file_id = db_integer_of(db_at(&rows, i, 1)),
-                                          .text = db_text_of(db_at(&rows, i, 2)),
-                                          .length = db_at(&rows, i, 2)->length};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct order_text *text = &(*texts)[i];
+        *text = (struct order_text){0};
+        text->id = db_next_integer(&columns);
+        text->file_id = db_next_integer(&columns);
+        text->text = db_next_bytes(&columns, &text->length);
+    }
     return IW_OK;
 }
 
@@ -156,8 +166,10 @@ enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned
         return error;
     *count = rows.count;
     *numbers = arena_array(db->context->arena, rows.count + 1, sizeof **numbers);
-    for (size_t i = 0; i < rows.count; i++)
-        (*numbers)[i] = (uint64_t)db_integer_of(db_at(&rows, i, 0));
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        (*numbers)[i] = (uint64_t)db_next_integer(&columns);
+    }
     return IW_OK;
 }
 
@@ -183,10 +195,13 @@ enum iw_error texts_view(const struct db *db, int64_t account_id, uint64_t numbe
                "w.order_id AND f.file_position = w.file_position AND f.copy = 1 WHERE w.number = ? AND "
                "w.account_id = ? AND f.picture_view IS NOT NULL",
                parameters, 2, &rows);
-    bool has_view = error == IW_OK && rows.count > 0;
-    *view = has_view ? db_text_of(db_at(&rows, 0, 0)) : NULL;
-    *length = has_view ? db_at(&rows, 0, 0)->length : 0;
-    return error;
+    *view = NULL;
+    *length = 0;
+    if (error != IW_OK || rows.count == 0)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    *view = db_next_bytes(&columns, length);
+    return IW_OK;
 }
 
 struct db_value texts_same_value(enum same_picture same)
@@ -194,11 +209,11 @@ struct db_value texts_same_value(enum same_picture same)
     return same == SAME_PICTURE_UNKNOWN ? db_null() : db_integer(same == SAME_PICTURE_YES);
 }
 
-enum same_picture texts_same_of(const struct db_value *column)
+enum same_picture texts_same_of(struct db_row *columns)
 {
-    if (column->type == DB_NULL)
+    if (db_next_is_null(columns))
         return SAME_PICTURE_UNKNOWN;
-    return db_integer_of(column) != 0 ? SAME_PICTURE_YES : SAME_PICTURE_NO;
+    return db_next_bool(columns) ? SAME_PICTURE_YES : SAME_PICTURE_NO;
 }
 
 enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number,
@@ -225,12 +240,16 @@ enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_pl
         return error;
     *count = rows.count;
     *places = arena_array(db->context->arena, rows.count + 1, sizeof **places);
-    for (size_t i = 0; i < rows.count; i++)
-        (*places)[i] = (struct text_place){.text = db_text_of(db_at(&rows, i, 0)),
-                                           .order_id = db_integer_of(db_at(&rows, i, 1)),
-                                           .order_name = db_text_of(db_at(&rows, i, 2)),
-                                           .file_name = db_text_of(db_at(&rows, i, 3)),
-                                           .created_at_ms = db_integer_of(db_at(&rows, i, 4)),
-                                           .same = texts_same_of(db_at(&rows, i, 5))};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct text_place *place = &(*places)[i];
+        *place = (struct text_place){0};
+        place->text = db_next_text(&columns);
+        place->order_id = db_next_integer(&columns);
+        place->order_name = db_next_text(&columns);
+        place->file_name = db_next_text(&columns);
+        place->created_at_ms = db_next_integer(&columns);
+        place->same = texts_same_of(&columns);
+    }
     return IW_OK;
 }

@@ -2,7 +2,7 @@
  * The tables watermark_texts and order_watermarks.
  *
  * Each marked copy carries its own number of 64 random bits.  order_watermarks maps it to order, file and
- * text.  The row stays when its order is deleted.
+ * text.  The row stays if the order is deleted.
  */
 #ifndef DB_TEXTS_H
 #define DB_TEXTS_H
@@ -23,8 +23,8 @@ struct text_entry {
 };
 
 /*
- * Finds the ids of an account's texts, or inserts them.  Keeps them byte for byte.  In a
- * transaction: sort them by digest, each once.  *new_count gets the number of inserted ones.
+ * Finds the ids of an account's texts, or inserts the texts, byte for byte. In a transaction, pass the
+ * texts sorted by digest, each once. *new_count gets the number of inserted texts.
  */
 enum iw_error texts_register(const struct db *db, int64_t account_id, struct text_entry *texts, size_t count,
                              int64_t now_ms, int64_t *new_count) IW_MUST_USE;
@@ -66,7 +66,7 @@ enum iw_error texts_view(const struct db *db, int64_t account_id, uint64_t numbe
 
 /* A column for the answer, NULL for UNKNOWN, and back. */
 struct db_value texts_same_value(enum same_picture same);
-enum same_picture texts_same_of(const struct db_value *column);
+enum same_picture texts_same_of(struct db_row *columns);
 
 /* An extraction found a number. */
 enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number,

@@ -34,7 +34,7 @@ struct transaction {
 /* Runs no statement.  Borrows store. */
 struct transaction transaction_begin(const struct db *db);
 
-/* True when the body should run, with error set to IW_OK; false when error is the result. */
+/* True if the body should run, with error set to IW_OK; false if error is the result. */
 bool transaction_goes_on(struct transaction *transaction, enum iw_error *error);
 
 #endif

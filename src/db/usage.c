@@ -22,8 +22,12 @@ enum iw_error usage_read(const struct db *db, int64_t account_id, const char *fi
         return error;
     *count = rows.count;
     *days = arena_array(db->context->arena, rows.count + 1, sizeof **days);
-    for (size_t i = 0; i < rows.count; i++)
-        (*days)[i] = (struct usage_day){.day_ms = db_integer_of(db_at(&rows, i, 0)),
-                                        .count = db_integer_of(db_at(&rows, i, 1))};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        struct usage_day *day = &(*days)[i];
+        *day = (struct usage_day){0};
+        day->day_ms = db_next_integer(&columns);
+        day->count = db_next_integer(&columns);
+    }
     return IW_OK;
 }

@@ -1,4 +1,4 @@
-/* The table usage_days: results per account and UTC day, counted when they are written. */
+/* The table usage_days: results per account and UTC day, counted as they are written. */
 #ifndef DB_USAGE_H
 #define DB_USAGE_H
 

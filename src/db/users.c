@@ -13,32 +13,29 @@
     " FROM users s JOIN accounts a ON a.id = s.account_id JOIN plans p ON p.name = a.plan "                  \
     "LEFT JOIN account_usage u ON u.account_id = a.id "
 
-static void user_read(const struct db_rows *rows, size_t row, struct user *user)
+static void user_read(struct db_row *columns, struct user *user)
 {
-    const struct db_value *sealed = db_at(rows, row, 6);
-    *user = (struct user){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .email = db_text_of(db_at(rows, row, 2)),
-        .name = db_text_of(db_at(rows, row, 3)),
-        .password_hash = db_text_of(db_at(rows, row, 5)),
-        .totp_sealed = (const uint8_t *)db_text_of(sealed),
-        .totp_sealed_size = sealed->length,
-        .totp_enabled_ms = db_integer_of(db_at(rows, row, 7)),
-        .totp_step = db_integer_of(db_at(rows, row, 8)),
-        .is_admin = db_integer_of(db_at(rows, row, 9)) != 0,
-        .is_disabled = db_integer_of(db_at(rows, row, 10)) != 0,
-        .email_verified_ms = db_integer_of(db_at(rows, row, 11)),
-        .created_ms = db_integer_of(db_at(rows, row, 12)),
-        .last_sign_in_ms = db_integer_of(db_at(rows, row, 13)),
-        .account_name = db_text_of(db_at(rows, row, 15)),
-        .account = {.id = db_integer_of(db_at(rows, row, 14)),
-                    .is_suspended = db_integer_of(db_at(rows, row, 17)) != 0,
-                    .requests_per_minute = (unsigned)db_integer_of(db_at(rows, row, 18)),
-                    .quotas = quotas_limits_of(db_at(rows, row, 19))},
-    };
-    snprintf(user->account.plan, sizeof user->account.plan, "%s", db_text_of(db_at(rows, row, 16)));
-    user_role_read(db_text_of(db_at(rows, row, 1)), &user->role);
-    user_language_read(db_text_of(db_at(rows, row, 4)), &user->language);
+    *user = (struct user){.id = 0};
+    user->id = db_next_integer(columns);
+    user_role_read(db_next_text(columns), &user->role);
+    user->email = db_next_text(columns);
+    user->name = db_next_text(columns);
+    user_language_read(db_next_text(columns), &user->language);
+    user->password_hash = db_next_text(columns);
+    user->totp_sealed = db_next_bytes(columns, &user->totp_sealed_size);
+    user->totp_enabled_ms = db_next_integer(columns);
+    user->totp_step = db_next_integer(columns);
+    user->is_admin = db_next_bool(columns);
+    user->is_disabled = db_next_bool(columns);
+    user->email_verified_ms = db_next_integer(columns);
+    user->created_ms = db_next_integer(columns);
+    user->last_sign_in_ms = db_next_integer(columns);
+    user->account.id = db_next_integer(columns);
+    user->account_name = db_next_text(columns);
+    snprintf(user->account.plan, sizeof user->account.plan, "%s", db_next_text(columns));
+    user->account.is_suspended = db_next_bool(columns);
+    user->account.requests_per_minute = (unsigned)db_next_integer(columns);
+    user->account.quotas = quotas_limits_of(columns);
 }
 
 static enum iw_error one(const struct db *db, const char *sql, struct db_value value, struct user *user,
@@ -49,7 +46,8 @@ static enum iw_error one(const struct db *db, const char *sql, struct db_value v
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    user_read(&rows, 0, user);
+    struct db_row columns = db_row(&rows, 0);
+    user_read(&columns, user);
     return IW_OK;
 }
 
@@ -96,8 +94,10 @@ static void users_read(const struct db *db, const struct db_rows *rows, struct u
 {
     *users = arena_array(db->context->arena, rows->count + 1, sizeof **users);
     *count = rows->count;
-    for (size_t row = 0; row < rows->count; row++)
-        user_read(rows, row, &(*users)[row]);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct db_row columns = db_row(rows, i);
+        user_read(&columns, &(*users)[i]);
+    }
 }
 
 enum iw_error users_of_account(const struct db *db, int64_t account_id, struct user **users, size_t *count)
@@ -125,9 +125,12 @@ enum iw_error users_owners(const struct db *db, int64_t account_id, struct user 
     *users = arena_array(db->context->arena, rows.count + 1, sizeof **users);
     *count = rows.count;
     for (size_t row = 0; row < rows.count; row++) {
-        (*users)[row] = (struct user){.id = db_integer_of(db_at(&rows, row, 0)),
-                                      .email = db_text_of(db_at(&rows, row, 1))};
-        user_language_read(db_text_of(db_at(&rows, row, 2)), &(*users)[row].language);
+        struct db_row columns = db_row(&rows, row);
+        struct user *user = &(*users)[row];
+        *user = (struct user){0};
+        user->id = db_next_integer(&columns);
+        user->email = db_next_text(&columns);
+        user_language_read(db_next_text(&columns), &user->language);
     }
     return IW_OK;
 }

@@ -16,8 +16,10 @@ enum iw_error users_find_by_email(const struct db *db, const char *email, struct
 /* The same as users_find; locks the row until the transaction ends. */
 enum iw_error users_lock(const struct db *db, int64_t id, struct user *user, bool *is_found) IW_MUST_USE;
 
-/* Inserts account.id, role, email, name, language, password_hash, email_verified_ms; TWIN_EXISTS: the address
- * has a user. */
+/*
+ * Inserts account.id, role, email, name, language, password_hash, email_verified_ms; TWIN_EXISTS if the
+ * address has a user.
+ */
 enum iw_error users_insert(const struct db *db, const struct user *user, int64_t now_ms,
                            int64_t *id) IW_MUST_USE;
 
@@ -50,8 +52,10 @@ enum iw_error users_role_set(const struct db *db, int64_t id, enum user_role rol
 enum iw_error users_flags_set(const struct db *db, int64_t id, bool is_admin, bool is_disabled) IW_MUST_USE;
 enum iw_error users_password_set(const struct db *db, int64_t id, const char *hash) IW_MUST_USE;
 
-/* Replaces a hash by another one of the same password.  *is_renewed is false if the user has another hash by
- * now. */
+/*
+ * Replaces a hash by a newer hash of the same password.  *is_renewed is false if the user has another hash
+ * by now.
+ */
 enum iw_error users_password_renew(const struct db *db, int64_t id, const char *before, const char *hash,
                                    bool *is_renewed) IW_MUST_USE;
 enum iw_error users_email_verified(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;

@@ -40,18 +40,17 @@ enum iw_error webhooks_urls_lock(const struct db *db, int64_t account_id, int64_
                           : error;
 }
 
-static void webhook_read(const struct db_rows *rows, size_t row, struct webhook *webhook)
+static void webhook_read(struct db_row *columns, struct webhook *webhook)
 {
-    *webhook = (struct webhook){
-        .id = db_integer_of(db_at(rows, row, 0)),
-        .name = db_text_of(db_at(rows, row, 1)),
-        .url = db_text_of(db_at(rows, row, 2)),
-        .is_active = db_integer_of(db_at(rows, row, 3)) != 0,
-        .inactive_reason = db_text_of(db_at(rows, row, 4)),
-        .secret_before_until_ms = db_integer_of(db_at(rows, row, 5)),
-        .created_ms = db_integer_of(db_at(rows, row, 6)),
-        .updated_ms = db_integer_of(db_at(rows, row, 7)),
-    };
+    *webhook = (struct webhook){0};
+    webhook->id = db_next_integer(columns);
+    webhook->name = db_next_text(columns);
+    webhook->url = db_next_text(columns);
+    webhook->is_active = db_next_bool(columns);
+    webhook->inactive_reason = db_next_text(columns);
+    webhook->secret_before_until_ms = db_next_integer(columns);
+    webhook->created_ms = db_next_integer(columns);
+    webhook->updated_ms = db_next_integer(columns);
 }
 
 static enum iw_error webhook_find_by(const struct db *db, const char *sql, int64_t account_id, int64_t id,
@@ -63,7 +62,8 @@ static enum iw_error webhook_find_by(const struct db *db, const char *sql, int64
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
-    webhook_read(&rows, 0, webhook);
+    struct db_row columns = db_row(&rows, 0);
+    webhook_read(&columns, webhook);
     return IW_OK;
 }
 
@@ -102,8 +102,10 @@ enum iw_error webhooks_list(const struct db *db, int64_t account_id, const char 
         return error;
     *webhooks = arena_array(db->context->arena, rows.count + 1, sizeof **webhooks);
     *count = rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        webhook_read(&rows, row, &(*webhooks)[row]);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct db_row columns = db_row(&rows, i);
+        webhook_read(&columns, &(*webhooks)[i]);
+    }
     return IW_OK;
 }
 

@@ -32,7 +32,7 @@ enum iw_error webhooks_list(const struct db *db, int64_t account_id, const char 
 enum iw_error webhooks_count(const struct db *db, int64_t account_id, const char *keyword,
                              int64_t *count) IW_MUST_USE;
 
-/* The URLs of an account's webhooks but one; locks the account until the transaction ends. */
+/* The URLs of all webhooks of an account except except_id; locks the account until the transaction ends. */
 enum iw_error webhooks_urls_lock(const struct db *db, int64_t account_id, int64_t except_id,
                                  struct query_texts *urls) IW_MUST_USE;
 
@@ -45,7 +45,10 @@ enum iw_error webhooks_update(const struct db *db, const struct webhook *webhook
 /* Marks it deleted. */
 enum iw_error webhooks_delete(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
-/* Adds the current secret; the previous one signs as well until before_until_ms.  Deletes expired secrets. */
+/*
+ * Adds the current secret; the previous secret signs as well until before_until_ms.  Deletes expired
+ * secrets.
+ */
 enum iw_error webhooks_secret_add(const struct db *db, int64_t id, const void *sealed, size_t sealed_size,
                                   int64_t before_until_ms, int64_t now_ms) IW_MUST_USE;
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "db/query.h"
+
 /* Any bytes, cut at the column's length. */
 static struct db_value reason_value(const char *reason)
 {
@@ -69,34 +71,38 @@ enum iw_error workers_list(const struct db *db, struct worker_row **list, unsign
         return error;
     *list = arena_array(db->context->arena, rows.count + 1, sizeof **list);
     *count = (unsigned)rows.count;
-    for (size_t row = 0; row < rows.count; row++)
-        (*list)[row] = (struct worker_row){.owner = db_text_of(db_at(&rows, row, 0)),
-                                           .host = db_text_of(db_at(&rows, row, 1)),
-                                           .pid = db_integer_of(db_at(&rows, row, 2)),
-                                           .version = db_text_of(db_at(&rows, row, 3)),
-                                           .places = db_integer_of(db_at(&rows, row, 4)),
-                                           .busy = db_integer_of(db_at(&rows, row, 5)),
-                                           .metrics = db_text_of(db_at(&rows, row, 6)),
-                                           .started_ms = db_integer_of(db_at(&rows, row, 7)),
-                                           .silent_s = db_integer_of(db_at(&rows, row, 8)),
-                                           .image_ready = db_integer_of(db_at(&rows, row, 9)),
-                                           .image_failing_ms = db_integer_of(db_at(&rows, row, 10)),
-                                           .image_reason = db_text_of(db_at(&rows, row, 11)),
-                                           .store_failed_ms = db_integer_of(db_at(&rows, row, 12)),
-                                           .store_reason = db_text_of(db_at(&rows, row, 13)),
-                                           .mail_sent_ms = db_integer_of(db_at(&rows, row, 14)),
-                                           .mail_failed_ms = db_integer_of(db_at(&rows, row, 15)),
-                                           .mail_reason = db_text_of(db_at(&rows, row, 16))};
+    for (size_t row = 0; row < rows.count; row++) {
+        struct db_row columns = db_row(&rows, row);
+        struct worker_row *worker = &(*list)[row];
+        *worker = (struct worker_row){0};
+        worker->owner = db_next_text(&columns);
+        worker->host = db_next_text(&columns);
+        worker->pid = db_next_integer(&columns);
+        worker->version = db_next_text(&columns);
+        worker->places = db_next_integer(&columns);
+        worker->busy = db_next_integer(&columns);
+        worker->metrics = db_next_text(&columns);
+        worker->started_ms = db_next_integer(&columns);
+        worker->silent_s = db_next_integer(&columns);
+        worker->image_ready = db_next_integer(&columns);
+        worker->image_failing_ms = db_next_integer(&columns);
+        worker->image_reason = db_next_text(&columns);
+        worker->store_failed_ms = db_next_integer(&columns);
+        worker->store_reason = db_next_text(&columns);
+        worker->mail_sent_ms = db_next_integer(&columns);
+        worker->mail_failed_ms = db_next_integer(&columns);
+        worker->mail_reason = db_next_text(&columns);
+    }
     return IW_OK;
 }
 
 enum iw_error workers_paused(const struct db *db, bool *is_paused)
 {
-    struct db_rows rows;
+    int64_t count = 0;
     enum iw_error error =
-        db_run(db, "SELECT COUNT(*) FROM switches WHERE name = 'queuePaused'", NULL, 0, &rows);
+        query_number(db, "SELECT COUNT(*) FROM switches WHERE name = 'queuePaused'", NULL, 0, &count);
     if (error == IW_OK)
-        *is_paused = db_integer_of(db_at(&rows, 0, 0)) > 0;
+        *is_paused = count > 0;
     return error;
 }
 

@@ -25,7 +25,7 @@ struct worker_row {
 
     /* Reasons are bytes as the failure gave them; NULL with a time of 0. */
     int64_t image_ready;
-    int64_t image_failing_ms; /* since when starts of image processes fail; 0: none does */
+    int64_t image_failing_ms; /* since when starts of image processes fail; 0 if they succeed */
     const char *image_reason;
     int64_t store_failed_ms; /* the last failed access to the file store; 0: none */
     const char *store_reason;
@@ -37,7 +37,7 @@ struct worker_row {
 /* Inserts or updates the row of a worker, without its mails. */
 enum iw_error workers_note(const struct db *db, const struct worker_row *row) IW_MUST_USE;
 
-/* Notes in the row of a worker that a mail was sent, or with a reason that one failed. */
+/* Records that a worker sent a mail, or, with a reason, that a mail failed. */
 enum iw_error workers_mail_note(const struct db *db, const char *owner, const char *reason) IW_MUST_USE;
 
 /* Deletes the row of a worker that ends, and rows without a heartbeat for an hour. */

@@ -13,53 +13,6 @@ struct db_connection {
     char nothing;
 };
 
-struct db_value db_integer(int64_t value)
-{
-    return (struct db_value){.type = DB_INTEGER, .integer = value};
-}
-
-struct db_value db_unsigned(uint64_t value)
-{
-    return (struct db_value){.type = DB_UNSIGNED, .integer = (int64_t)value};
-}
-
-struct db_value db_text(const char *text)
-{
-    return db_bytes(text, text != NULL ? strlen(text) : 0);
-}
-
-struct db_value db_bytes(const void *bytes, size_t length)
-{
-    return (struct db_value){.type = bytes != NULL ? DB_TEXT : DB_NULL, .text = bytes, .length = length};
-}
-
-struct db_value db_time(int64_t time_ms)
-{
-    return (struct db_value){.type = time_ms != 0 ? DB_TIME : DB_NULL, .integer = time_ms};
-}
-
-struct db_value db_null(void)
-{
-    return (struct db_value){.type = DB_NULL};
-}
-
-int64_t db_integer_of(const struct db_value *value)
-{
-    return value->integer;
-}
-
-const char *db_text_of(const struct db_value *value)
-{
-    return value->text;
-}
-
-const struct db_value *db_at(const struct db_rows *rows, size_t row, unsigned column)
-{
-    static const struct db_value nothing = {.type = DB_NULL};
-    return row < rows->count && column < rows->columns ? &rows->values[row * rows->columns + column]
-                                                       : &nothing;
-}
-
 struct db_connection *db_new(const struct config *config, const char *password)
 {
     (void)config;
@@ -104,18 +57,17 @@ enum iw_error db_run(const struct db *db, const char *sql, const struct db_value
 }
 
 enum iw_error db_stream(const struct db *db, const char *sql, const struct db_value *parameters,
-                        unsigned count,
-                        bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+                        unsigned count, bool (*take)(void *user, struct db_row *row), void *user)
 {
-    (void)row;
+    (void)take;
     (void)user;
     return db_run(db, sql, parameters, count, NULL);
 }
 
 enum iw_error db_each(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
-                      bool (*row)(void *user, const struct db_value *values, unsigned columns), void *user)
+                      bool (*take)(void *user, struct db_row *row), void *user)
 {
-    return db_stream(db, sql, parameters, count, row, user);
+    return db_stream(db, sql, parameters, count, take, user);
 }
 
 enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length)
