@@ -72,7 +72,7 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
 {
     struct quota_state nearest;
     if (request->context->detail_count > 0)
-        order_targets_check(request->context, requested);
+        order_request_targets_check(request->context, requested);
     enum iw_error error = context_validated(request->context);
     if (error != IW_OK)
         return error;

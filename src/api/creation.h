@@ -9,7 +9,7 @@
 #include "domain/orders/order_create.h"
 #include "http/request.h"
 
-/* Reads idempotencyKey; adds a detail when it is invalid. */
+/* Reads idempotencyKey; adds a detail if it is invalid. */
 void creation_key_read(const struct field_scope *body, struct order_request *requested);
 
 /* Reads idempotencyKey and orderName, and computes the digest of the whole body. */

@@ -151,7 +151,7 @@ struct order_row {
     bool is_zero_copy;
     bool is_started;     /* no file needs an upload: inProgress immediately, with its jobs */
     unsigned file_count; /* originals excluded */
-    const struct order_row_file *files;
+    struct order_row_file *files;
     unsigned file_rows; /* originals included */
     int64_t created_ms;
     int64_t expires_ms;
