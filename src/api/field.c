@@ -17,7 +17,7 @@ void field_bad(const struct field_scope *scope, const char *name, const char *fo
     context_detail(scope->context, arena_printf(arena, "%s%s", scope->prefix, name), "%s", message);
 }
 
-/* The member, or NULL.  Adds a detail when it has another kind, or is required and absent. */
+/* The member, or NULL.  Adds a detail if it has another kind, or is required and absent. */
 static const struct json *member_of(const struct field_scope *scope, const char *name, bool is_required,
                                     enum json_kind kind, const char *expected)
 {

@@ -27,7 +27,7 @@ enum {
     retry_default_s = 2
 };
 
-/* The path of a presigned URL states its purpose. */
+/* The path of a presigned URL states what it is for. */
 static bool is_upload_key(const char *key)
 {
     return strncmp(key, "in/", 3) == 0;
@@ -53,7 +53,7 @@ static bool origin_is_listed(const char *origins, const char *origin)
     return false;
 }
 
-/* Adds the CORS headers for a listed origin, to error responses as well.  True when the origin is listed. */
+/* Adds the CORS headers for a listed origin, to error responses as well.  True if the origin is listed. */
 static bool origin_allow(struct request *request)
 {
     const char *origins = request->config->store_cors_origins;

@@ -14,7 +14,7 @@
 #include "domain/files/retention.h"
 #include "http/response.h"
 
-/* The id in the path.  ORDER_NOT_FOUND when it is not a number. */
+/* The id in the path.  ORDER_NOT_FOUND if it is not a number. */
 static enum iw_error path_id(struct request *request, int64_t *id)
 {
     if (text_integer(request_capture(request, "orderId"), 1, INT64_MAX, id))
@@ -26,7 +26,7 @@ static enum iw_error path_id(struct request *request, int64_t *id)
 struct texts {
     struct order_text *items;
     size_t count;
-    size_t next; /* the first that is not rendered with its file yet */
+    size_t next; /* the first text that is not rendered with a file yet */
 };
 
 static void files_render(struct render *render, const struct order_view *view, struct texts *texts)

@@ -16,8 +16,8 @@ struct page {
 void page_read(struct request *request, struct page *page);
 
 /*
- * Takes the account's place for a search or a list with limit=-1; one of each may be in progress.
- * RATE_LIMIT_EXCEEDED when it is taken.  No effect for other pages.
+ * Takes the account's place for a search or a list with limit=-1: an account may run one search and one
+ * such list at a time. RATE_LIMIT_EXCEEDED if it is taken.  No effect for other pages.
  */
 enum iw_error page_place_take(struct request *request, const struct page *page) IW_MUST_USE;
 
@@ -33,7 +33,10 @@ struct render *page_begin(struct request *request, const char *name);
 /* Ends the array, renders pageInfo and ends data. */
 void page_end(struct render *render, const struct page *page, int64_t total);
 
-/* The same for a list of the newest rows: olderBefore is older_id, for the list of older ones, or null. */
+/*
+ * The same for a list of the newest rows: olderBefore is older_id, from which the next list of older rows
+ * begins, or null.
+ */
 void page_window_end(struct render *render, const struct page *page, int64_t total, int64_t older_id);
 
 #endif

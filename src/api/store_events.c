@@ -1,7 +1,7 @@
 /*
- * POST /store-events: notifications of an object store about new objects, in the format of S3 and
- * Ceph's HTTP push.  They only make the start of an order faster: a lost one delays it until the
- * worker's next look (domain/orders/order_confirm.h).
+ * POST /store-events: notifications of an object store about new objects, in the format of S3 and Ceph's
+ * HTTP push.  They only make the start of an order faster: if a notification is lost, the order waits for
+ * the worker's next look (domain/orders/order_confirm.h).
  */
 #include "api/tables.h"
 
@@ -23,7 +23,10 @@ static bool is_same(const char *a, const char *b)
     return crypto_equal(digests[0], digests[1], sha256_bytes);
 }
 
-/* "Bearer KEY", or HTTP Basic with the user imgward and the key as its password: Ceph sends only that. */
+/*
+ * "Bearer KEY", or HTTP Basic with the user imgward and the key as the password, because Ceph sends only
+ * that.
+ */
 static enum iw_error key_check(struct request *request)
 {
     struct arena *arena = request->arena;

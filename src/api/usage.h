@@ -1,4 +1,4 @@
-/* What an account uses of its limits, as JSON: in GET /stats/usage and in the console. */
+/* How much of each limit an account uses, as JSON: in GET /stats/usage and in the console. */
 #ifndef API_USAGE_H
 #define API_USAGE_H
 

@@ -16,7 +16,9 @@ void view_upload(struct render *render, const struct domain *domain, const struc
 void view_order(struct render *render, const struct domain *domain, struct arena *scratch,
                 const struct order *order);
 
-/* fileId, in the type that the creation returned: an integer for anti-AI orders, else a string (contract 3).
+/*
+ * fileId, in the type that the creation returned: an integer for anti-AI orders, else a string (contract
+ * 3).
  */
 void view_file_id(struct render *render, const struct order *order, int64_t id);
 

@@ -129,7 +129,7 @@ static int64_t worker_store_up(const struct worker_row *worker)
     return health_has_store(worker->store_failed_ms);
 }
 
-/* The state of each worker that is up; a dead one reports nothing. */
+/* The state of each worker that is up; a dead worker reports nothing. */
 static const struct {
     const char *name, *help;
     int64_t (*value)(const struct worker_row *worker);

@@ -108,7 +108,7 @@ static bool inclusion_read(const struct field_scope *body, const struct field_sc
     return is_in_body || is_in_file;
 }
 
-/* originalFile.fileName, in file or next to it; NULL when absent or invalid. */
+/* originalFile.fileName, in file or next to it; NULL if absent or invalid. */
 static const char *original_read(const struct field_scope *body, const struct field_scope *file,
                                  unsigned formats)
 {

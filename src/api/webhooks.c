@@ -13,7 +13,7 @@
 
 #define BASE "/api/v2/orders/webhooks"
 
-/* The webhook's id in the path.  WEBHOOK_NOT_FOUND when it is not a number. */
+/* The webhook's id in the path.  WEBHOOK_NOT_FOUND if it is not a number. */
 static enum iw_error path_id(struct request *request, int64_t *id)
 {
     if (text_integer(request_capture(request, "webhookId"), 1, INT64_MAX, id))
@@ -140,7 +140,7 @@ static enum iw_error detail(struct request *request)
     render_object_begin(render, "data");
     webhook_render(render, &webhook);
     render_time(render, "previousSecretExpiresAt",
-                webhook_overlap_end_ms(&webhook)); /* null when only one secret signs */
+                webhook_overlap_end_ms(&webhook)); /* null if only one secret signs */
     render_object_end(render);
     return IW_OK;
 }

@@ -274,10 +274,10 @@ static enum doctor_verdict check_keys(struct doctor *doctor)
         else if (keyring_compare(&doctor->db, &keyring, purpose, &fit, &known) != IW_OK)
             return say_error(doctor, "");
         if (fit == KEYRING_OTHER)
-            return say(doctor, DOCTOR_WRONG,
-                       "%s has another %s key (%s) than this database (%s); restore the file from the backup",
-                       keyring_path(&doctor->config, purpose), keyring_name(purpose), keyring.ids[purpose],
-                       known);
+            return say(
+                doctor, DOCTOR_WRONG,
+                "%s: the %s key (%s) is not the key of this database (%s); restore the file from the backup",
+                keyring_path(&doctor->config, purpose), keyring_name(purpose), keyring.ids[purpose], known);
         unknown += fit == KEYRING_UNKNOWN;
     }
     if (unknown > 0)

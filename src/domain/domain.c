@@ -23,7 +23,7 @@ bool domain_is_direct(const struct domain *domain)
     return domain->storage != NULL && storage_is_direct(domain->storage);
 }
 
-/* SERVICE_UNAVAILABLE when the file system of a folder has too few free bytes. */
+/* SERVICE_UNAVAILABLE if the file system of a folder has too few free bytes. */
 static enum iw_error folder_check(const struct domain *domain, const char *folder, const char *reason,
                                   const char *sentence)
 {

@@ -34,18 +34,15 @@ static inline void domain_context_set(struct domain *domain, struct context *con
 }
 
 /*
- * SERVICE_UNAVAILABLE (store_full) when the store's file system has less than store.free_min_bytes.  Opens
+ * SERVICE_UNAVAILABLE (store_full) if the store's file system has less than store.free_min_bytes. Opens
  * nothing.
  */
 enum iw_error domain_room_check(const struct domain *domain) IW_MUST_USE;
 
-/*
- * The same for the file system of the database (database_full), when the database is on this machine and its
- * folder can be asked.
- */
+/* The same for the file system of the database (database_full), if the database is on this machine. */
 enum iw_error domain_database_check(const struct domain *domain) IW_MUST_USE;
 
-/* True when clients upload to the file store and download from it by its own URLs. */
+/* True if clients upload to the file store and download from it by URLs of the store itself. */
 bool domain_is_direct(const struct domain *domain);
 
 /* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */

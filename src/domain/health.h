@@ -22,7 +22,7 @@ struct health {
     bool has_room;      /* the next two are known: the store is a file system */
     int64_t free_bytes; /* of the store's file system */
     int64_t size_bytes;
-    const char *database_cause; /* why it is not available, the arena's; NULL when it is */
+    const char *database_cause; /* why it is not available, the arena's; NULL if it is */
     const char *redis_cause;
     const char *store_cause;
 };
@@ -32,8 +32,7 @@ struct health health_check(struct domain *domain);
 /* One line for systemctl status: what is away, why, and what that means; or that all answer. */
 const char *health_text(struct arena *arena, const struct health *health);
 
-/* The numbers of the database; workers is NULL when they could not be read.  The context's arena owns them.
- */
+/* The numbers of the database; workers is NULL if they could not be read.  The context's arena owns them. */
 struct health_numbers {
     struct census_rows rows;
     struct worker_row *workers;
@@ -42,20 +41,22 @@ struct health_numbers {
     int64_t cluster_size; /* nodes of the database cluster; 0: no cluster, -1: unknown */
 };
 
-/* False, without any number, when the database is away. */
+/* False, without numbers, if the database is away. */
 bool health_numbers(struct domain *domain, struct health_numbers *numbers);
 
 /* The sum of the rows of a state. */
 int64_t health_number(const struct health_numbers *numbers, enum census_source source, const char *state);
 
-/* How long the oldest of a row, or of the rows of a state, has waited; 0: none waits. */
+/* How long the oldest job, order or delivery of a row has waited; 0 if nothing waits. */
 int64_t health_age_s(const struct census_row *row);
 int64_t health_oldest_s(const struct health_numbers *numbers, enum census_source source, const char *state);
 
-/* True when the worker's last heartbeat is recent. */
+/* True if the worker's last heartbeat is recent. */
 bool health_worker_is_up(const struct worker_row *worker);
 
-/* False while the worker's last access to the file store failed less than a minute ago: it tries every 30 s.
+/*
+ * False while the worker's last access to the file store failed less than a minute ago: it tries every 30
+ * s.
  */
 bool health_has_store(int64_t store_failed_ms);
 

@@ -87,7 +87,7 @@ enum iw_error keyring_load(struct context *context, const struct config *config,
     return purposes[purpose].read(context, path, keyring->ids[purpose]);
 }
 
-/* True when one of the first count ids is among the others.  All have the same length. */
+/* True if one of the first count ids is among the others.  All have the same length. */
 static bool ids_share(const char *ids, size_t count, const char *others)
 {
     for (size_t i = 0; i < count && i * crypto_key_id_size < strlen(ids); i++) {
@@ -113,7 +113,9 @@ enum iw_error keyring_compare(const struct db *db, const struct keyring *keyring
     return IW_OK;
 }
 
-/* Records the ids of an unknown key, or of a rotated one.  Reads again: another program may have been first.
+/*
+ * Records the ids of an unknown key, or of a rotated one.  Reads again: another program may have been
+ * first.
  */
 static enum iw_error purpose_check(const struct db *db, const struct config *config,
                                    const struct keyring *keyring, enum keyring_purpose purpose)
@@ -129,8 +131,8 @@ static enum iw_error purpose_check(const struct db *db, const struct config *con
     if (error == IW_OK && fit == KEYRING_OTHER)
         return context_fail(
             db->context, IW_CONFIG_INVALID,
-            "%s has another %s key (%s) than this database (%s): %s. Restore the file from the "
-            "backup. To use the new key all the same, run imgwardctl secret accept %s.",
+            "%s: the %s key (%s) is not the key of this database (%s): %s. Restore the file from the "
+            "backup, or accept the new key with imgwardctl secret accept %s.",
             keyring_path(config, purpose), name, ids, known, purposes[purpose].loss, name);
     if (error == IW_OK && fit == KEYRING_FITS && !ids_share(ids, 1, known))
         error = key_ids_replace(db, name, known, ids);

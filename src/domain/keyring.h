@@ -42,7 +42,7 @@ enum keyring_purpose keyring_purpose_of(const char *name);
 const char *keyring_path(const struct config *config, enum keyring_purpose purpose);
 
 /*
- * Reads the ids of one key's file; ids "" when there is no file.  CONFIG_INVALID when it cannot be
+ * Reads the ids of one key's file; ids "" when there is no file.  CONFIG_INVALID if it cannot be
  * read or has other content.
  */
 enum iw_error keyring_load(struct context *context, const struct config *config, enum keyring_purpose purpose,

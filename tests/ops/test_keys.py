@@ -12,7 +12,7 @@ import pytest
 import pictures
 from test_init import SQL, words
 
-OTHER = re.compile(r"has another watermark key \([0-9a-f]{16}\) than this database \([0-9a-f]{16}\)")
+OTHER = re.compile(r"the watermark key \([0-9a-f]{16}\) is not the key of this database \([0-9a-f]{16}\)")
 
 
 class Host:
@@ -101,7 +101,7 @@ def test_pool_and_worker_refuse_other_keys_of_webhooks_and_urls(host, name, word
     assert host.ctl(*words, str(host.folder / name)).returncode == 0
     for program in ("api", "worker"):
         message, code = host.ended(program)
-        assert code == 1 and f"has another {words[1]} key" in message, message
+        assert code == 1 and f"the {words[1]} key" in message, message
 
 
 def test_the_pool_serves_with_the_keys_of_the_database_or_with_a_rotated_signing_key(stack, host):

@@ -143,7 +143,7 @@ def test_a_restore_without_the_keys_is_refused_at_every_step(client, names, seco
         assert ctl(second, *words, os.path.join(second["ETC"], name)).returncode == 0
     checked = ctl(second, "secret", "check")
     assert checked.returncode == 1 and checked.stdout.count("OTHER KEY") == 3, checked.stdout
-    assert ctl(second, "init", "--directory", second["SQL"]).stdout.count("than this database") == 3
+    assert ctl(second, "init", "--directory", second["SQL"]).stdout.count("is not the key of this database") == 3
     assert re.search(r"(?m)^keys +WRONG .*restore the file from the backup", ctl(second, "doctor").stdout)
     for name in ("worker", "api"):
         assert "Restore the file from the backup" in started(second, name)

@@ -32,7 +32,7 @@ enum iw_error account_list(struct domain *domain, const struct accounts_page *pa
     return accounts_page(&domain->db, page, &rows->items, &rows->count, &rows->total);
 }
 
-/* A name in use becomes a detail of its field. */
+/* Turns a name that is in use into a detail of the field. */
 static enum iw_error name_taken(struct context *context, enum iw_error error)
 {
     if (error != IW_TWIN_EXISTS)

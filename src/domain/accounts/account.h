@@ -28,7 +28,7 @@ struct account_rows {
 enum iw_error account_list(struct domain *domain, const struct accounts_page *page,
                            struct account_rows *rows) IW_MUST_USE;
 
-/* VALIDATION_FAILED: the plan does not exist, or the name is in use. */
+/* VALIDATION_FAILED if the plan does not exist, or the name is in use. */
 enum iw_error account_create(struct domain *domain, const char *name, const char *plan,
                              const struct audit_actor *actor, struct account_row *account) IW_MUST_USE;
 
@@ -59,7 +59,7 @@ struct account_users {
 enum iw_error account_users(struct domain *domain, const struct users_page *page,
                             struct account_users *users) IW_MUST_USE;
 
-/* Makes the link that sets a user's password, and mails it.  *link is NULL when the mail has it. */
+/* Makes the link that sets a user's password, and mails it.  *link is NULL if the mail has it. */
 enum iw_error account_reset(struct domain *domain, const struct user *user, const struct audit_actor *actor,
                             const char **link) IW_MUST_USE;
 

@@ -53,7 +53,7 @@ bool key_is_well_formed(const char *text, size_t length)
     return true;
 }
 
-/* True when a text begins with a quotation mark, plain or typographic, or a bracket. */
+/* True if a text begins with a quotation mark, plain or typographic, or a bracket. */
 static bool is_enclosed(const char *text)
 {
     static const char *const marks[] = {"\"", "'", "`", "<", "{", "[", "\u2018", "\u201c", "\u00ab"};

@@ -29,11 +29,11 @@ void key_make(char key[key_size]);
 /* Writes the key of 32 bytes: their big-endian integer in base 62, most significant digit first. */
 void key_from_bytes(const uint8_t bytes[32], char key[key_size]);
 
-/* True when a text has the format of a key; the key may not exist. */
+/* True if a text has the format of a key; the key may not exist. */
 bool key_is_well_formed(const char *text, size_t length);
 
 /*
- * The fault of a text that is not a key; NULL when it is well formed.  A clause
+ * The fault of a text that is not a key; NULL if it is well formed.  A clause
  * without a full stop: "the key has 49 characters".  Never quotes the text.
  */
 const char *key_form_fault(struct arena *arena, const char *text);

@@ -158,7 +158,9 @@ bool quota_nearest(const struct config *config, const struct account *account, s
     return largest > 0;
 }
 
-/* Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a minute.
+/*
+ * Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a
+ * minute.
  */
 static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum quota quota,
                                 unsigned *frees_s)
@@ -213,7 +215,10 @@ enum iw_error quota_webhook_claim(struct domain *domain, const struct account *a
 {
     struct quota_numbers used, limits = quota_limits(domain->config, account->plan, &account->quotas);
     int64_t limit = limits.of[QUOTA_WEBHOOKS];
-    /* Lock before open: an insert that finds the row would share its lock, and two of them deadlock. */
+    /*
+     * Lock before open, because an insert that finds the row would take a shared lock, and two such inserts
+     * deadlock.
+     */
     bool is_found = false;
     enum iw_error error = quotas_lock(&domain->db, account->id, &is_found);
     if (error == IW_OK && !is_found) {

@@ -16,12 +16,12 @@ struct quota_numbers quota_limits(const struct config *config, const char *plan,
                                   const struct quota_numbers *own);
 
 /*
- * How many creations like this one to claim ahead when the account has made so many requests this minute.  A
- * sixteenth of a limit at most.
+ * The number of creations to claim ahead if the account has made so many requests this minute: at most a
+ * sixteenth of a limit.
  */
 int64_t quota_ahead(const struct quota_claim *claim, unsigned requests);
 
-/* VALIDATION_FAILED, with a detail for each limit, when a creation exceeds it in an account without use. */
+/* VALIDATION_FAILED with a detail for each limit that the creation alone exceeds. */
 enum iw_error quota_alone_check(struct context *context, const struct quota_claim *claim) IW_MUST_USE;
 
 /* A limit and its use. */
@@ -32,12 +32,11 @@ struct quota_state {
     unsigned frees_s; /* of a limit that refused a request: until some of it may be free; at least 1 */
 };
 
-/* The limit of which the account uses the largest part, by account->used.  False when it uses less than half.
- */
+/* The limit that the account has used most of, by account->used. False if no limit is half used. */
 bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest);
 
 /*
- * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal. IW_OK when
+ * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal. IW_OK if
  * no limit is exceeded any longer, or the account had no row and has one now: claim again.
  */
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
@@ -64,8 +63,8 @@ enum iw_error quota_recent(struct domain *domain, int64_t account_id, int64_t la
                            struct quota_day days[quota_days]) IW_MUST_USE;
 
 /*
- * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs usage_high
- * once when a limit is used to 80 per cent.  *is_done: an account was due.
+ * Reconciles the counters of one account with its rows, each account at most once a minute.  Logs
+ * usage_high once if the use of a limit reaches 80 per cent. *is_done is true if an account was due.
  */
 enum iw_error quota_reconcile(const struct domain *domain, bool *is_done) IW_MUST_USE;
 

@@ -2,7 +2,8 @@
  * The request log of the last seven days, for an account's developers.
  *
  * A pool process collects the rows of its requests.  It writes them after an answer, at most once a second.
- * Rows that cannot be written, or are too many, are dropped: they are no record of the service.
+ * Rows that cannot be written are dropped, and so are rows above the limits below: the log is no
+ * accounting.
  */
 #ifndef DOMAIN_ACCOUNTS_REQUEST_LOG_H
 #define DOMAIN_ACCOUNTS_REQUEST_LOG_H
@@ -11,7 +12,9 @@
 #include "domain/domain.h"
 
 enum {
-    /* Rows a second and process, of all accounts and of one; further ones are dropped and counted in the log.
+    /*
+     * Rows a second and process, of all accounts and of one; further ones are dropped and counted in the
+     * log.
      */
     request_log_rows_max = 500,
     request_log_account_max = 100,
@@ -27,7 +30,7 @@ void request_log_free(struct request_log *log);
 /* Adds a row; copies its texts.  log may be NULL. */
 void request_log_add(struct request_log *log, const struct request_log_row *row);
 
-/* Writes the rows when they are due; is_all: now. */
+/* Writes the rows that are due, or with is_all all of them. */
 void request_log_flush(struct request_log *log, struct domain *domain, bool is_all);
 
 /* Milliseconds until the rows are due; -1: there are none. */

@@ -34,7 +34,10 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
     return IW_OK;
 }
 
-/* The reason why a row has no file, or NULL.  An order past its expiry counts before retention deletes it. */
+/*
+ * The reason why a row has no file, or NULL. After the expiry of the order the file counts as deleted, even
+ * before retention deletes it.
+ */
 static const char *row_fault(const struct download_row *row)
 {
     bool is_over = row->expires_ms != 0 && row->expires_ms <= clock_now_ms();

@@ -17,7 +17,7 @@ struct download {
     const char *url; /* at the object store; NULL: nginx sends the file */
 };
 
-/* Finds a stored file.  PROCESSED_FILE_NOT_FOUND when it does not exist, was deleted or has expired. */
+/* Finds a stored file.  PROCESSED_FILE_NOT_FOUND if it does not exist, was deleted or has expired. */
 enum iw_error download_find(struct domain *domain, const struct filekey *key,
                             struct download *download) IW_MUST_USE;
 

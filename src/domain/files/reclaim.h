@@ -8,9 +8,9 @@
 #include "service/files/storage.h"
 
 /*
- * Deletes the inputs of finished orders.  Inputs that rows still name are deleted
- * at once.  Unnamed ones are deleted when their order is too old to be pending.
- * Lists all inputs of the store; *count gets the number of orders.
+ * Deletes the inputs of finished orders.  Inputs that rows still name are deleted at once. If no row names
+ * an input, it is deleted once the order is too old to be pending. Lists all inputs of the store; *count
+ * gets the number of orders.
  */
 enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storage,
                              unsigned *count) IW_MUST_USE;

@@ -180,7 +180,10 @@ static enum iw_error order_expire(const struct aging *aging, const struct order_
     return error == IW_OK ? orders_close(db, order, next, aging->now_ms, expires_at_ms) : error;
 }
 
-/* Ends a locked order early and sets its status.  is_forced: also with results, which are deleted. */
+/*
+ * Ends a locked order early and sets the status. With is_forced also an order with results, which are
+ * deleted.
+ */
 static enum iw_error order_cancel(const struct aging *aging, struct order_progress *order,
                                   const char *sentence, bool is_forced, enum order_status *status)
 {
@@ -212,7 +215,7 @@ enum iw_error retention_cancel(const struct domain *domain, struct storage *stor
     return error == IW_OK ? retention_order_clear(domain, storage, order_id) : error;
 }
 
-/* A complete order expires now; of one that ended otherwise only files are left, if any. */
+/* A complete order expires now. If the order ended otherwise, only files may be left. */
 static enum iw_error order_delete(const struct aging *aging, int64_t account_id, int64_t order_id,
                                   enum order_status *status)
 {
@@ -412,7 +415,7 @@ static enum iw_error order_remove(const struct aging *aging, int64_t order_id)
     return error;
 }
 
-/* Late results of its jobs are refused, because the order is gone. */
+/* Late results of jobs are refused, because the order is gone. */
 static enum iw_error orders_remove(const struct domain *domain, struct storage *storage,
                                    const struct query_ids *orders)
 {

@@ -83,7 +83,7 @@ enum iw_error retention_inputs_delete(const struct domain *domain, struct storag
 enum iw_error retention_inputs_forget(const struct domain *domain, const int64_t *order_ids,
                                       unsigned count) IW_MUST_USE;
 
-/* True when a key is one of the kept texts (orders_store_keys). */
+/* True if a key is one of the kept texts (orders_store_keys). */
 bool retention_is_kept(struct arena *arena, const struct query_texts *kept, const struct storage_key *key);
 
 /* ---- a batch of work on many orders ---- */
@@ -98,13 +98,13 @@ struct retention_batch {
 void retention_batch_begin(struct retention_batch *batch, const struct domain *caller);
 
 /*
- * After an order, or after a query (order_id 0): clears the context.  IW_OK when
+ * After an order, or after a query (order_id 0): clears the context.  IW_OK if
  * the batch may continue, which includes a refusal of the file store.
  */
 enum iw_error retention_batch_next(struct retention_batch *batch, enum iw_error error,
                                    int64_t order_id) IW_MUST_USE;
 
-/* The error that ended the batch, else the first one of the file store. */
+/* The error that ended the batch, else the first error of the file store. */
 enum iw_error retention_batch_end(const struct retention_batch *batch, enum iw_error error) IW_MUST_USE;
 
 #endif

@@ -95,7 +95,7 @@ static enum iw_error digests_check(struct context *context, const struct upload_
     return context_validated(context);
 }
 
-/* Gives the sink's error about the picture a code of uploads and the client's file name. */
+/* Turns the sink's error about the picture into an error of uploads that names the client's file. */
 static enum iw_error picture_refuse(struct domain *domain, const struct presign_grant *grant,
                                     enum iw_error code, const char *advice)
 {
@@ -175,7 +175,7 @@ static void bytes_delete(struct domain *domain, const struct storage_key *key)
 }
 
 /*
- * After a failed transaction: IW_OK when the row names the bytes, because only the answer of the commit was
+ * After a failed transaction: IW_OK if the row names the bytes, because only the answer of the commit was
  * lost. Otherwise deletes the bytes and keeps the error.  The row's lock waits for a transaction that still
  * runs.  While the database is away the bytes stay: reclaim_files deletes them later.
  */

@@ -38,8 +38,10 @@ static void object_judge(struct domain *domain, const struct storage_object *obj
         header_judge(domain, object, type, file);
 }
 
-/* Copies the accepted objects. One that changed since it was looked at is treated as missing: a new look
- * finds it. */
+/*
+ * Copies the accepted objects. If an object changed since the look, it counts as missing: the next look
+ * finds it.
+ */
 static enum iw_error objects_copy(struct domain *domain, struct intake *intake)
 {
     struct arena *arena = domain->context->arena;

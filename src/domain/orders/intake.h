@@ -49,10 +49,10 @@ enum iw_error intake_collect(struct domain *domain, const struct order_view *vie
 enum iw_error intake_write(const struct domain *domain, int64_t account_id, const struct intake *intake,
                            struct order_view *view) IW_MUST_USE;
 
-/* Deletes refused objects after the order's start, or the copies when another request started it. */
+/* Deletes the refused objects after the order's start, or the copies if another request started the order. */
 void intake_settle(struct domain *domain, const struct intake *intake, bool is_written);
 
-/* True when the store has an object for each missing file of a pending order; lists its keys. */
+/* True if the store has an object for each missing file of a pending order; lists its keys. */
 enum iw_error intake_is_complete(struct domain *domain, const struct order_view *view,
                                  bool *is_complete) IW_MUST_USE;
 

@@ -35,7 +35,7 @@ struct job_retry_rows {
 enum iw_error job_retry_list(struct domain *domain, int64_t limit, int64_t offset,
                              struct job_retry_rows *rows) IW_MUST_USE;
 
-/* RESOURCE_NOT_FOUND: the job has not failed, or its order has ended. */
+/* RESOURCE_NOT_FOUND if the job has not failed, or its order has ended. */
 enum iw_error job_retry_request(struct domain *domain, int64_t id,
                                 const struct audit_actor *actor) IW_MUST_USE;
 

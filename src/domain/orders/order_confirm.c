@@ -14,7 +14,7 @@
 #include "service/files/storage.h"
 #include "service/redis/queue.h"
 
-/* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED when there is one. */
+/* Adds a detail for each file without upload.  ORDER_FILE_NOT_UPLOADED if there is one. */
 static enum iw_error uploads_check(struct domain *domain, const struct order_view *view)
 {
     unsigned missing = 0;

@@ -15,10 +15,9 @@
 #include "model/order.h"
 
 /*
- * Starts an order whose files are all uploaded, in one transaction with its jobs,
- * and sends the wake-up.  A started order stays as it is; status gets its status.
- * ORDER_NOT_FOUND; ORDER_NOT_PENDING for a failed or expired order;
- * ORDER_FILE_NOT_UPLOADED with a detail for each missing file.
+ * Starts an order whose files are all uploaded, in one transaction with its jobs, and sends the wake-up.  A
+ * started order stays as it is; status gets the order's status. ORDER_NOT_FOUND; ORDER_NOT_PENDING for a
+ * failed or expired order; ORDER_FILE_NOT_UPLOADED with a detail for each missing file.
  */
 enum iw_error order_confirm(struct domain *domain, int64_t account_id, int64_t id,
                             enum order_status *status) IW_MUST_USE;
@@ -43,10 +42,16 @@ const char *order_upload_key(struct arena *arena, int64_t order_id, const struct
 
 /* ---- orders that start with their last upload ---- */
 
-/* Looks at a few due orders and starts the complete ones. is_more: there may be other due ones. */
+/*
+ * Looks at a few due orders and starts those that are complete. *is_more is true if other orders may be
+ * due.
+ */
 enum iw_error order_checks_run(struct domain *domain, bool *is_more) IW_MUST_USE;
 
-/* The store has a new object with this name: its order is looked at next. Other names are ignored. */
+/*
+ * The store has a new object with this name: the order is looked at next. Names of other objects are
+ * ignored.
+ */
 enum iw_error order_check_hasten(struct domain *domain, const char *object_name) IW_MUST_USE;
 
 #endif

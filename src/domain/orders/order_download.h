@@ -18,7 +18,7 @@ struct order_download {
     size_t result_count;
     const char *url;    /* presigned: the picture of a single result, the archive of several; NULL: no file */
     const char *name;   /* of that file; valid with url, as the next */
-    enum format format; /* FORMAT_ZIP: the archive */
+    enum format format; /* FORMAT_ZIP for the archive */
 };
 
 /* Finds the results of an order and decides which file is downloaded.  Does not check the order's status. */
@@ -40,7 +40,7 @@ const char *order_archive_name(struct arena *arena, const char *order_name);
 const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
                              const struct order_result *result);
 
-/* NULL when the order has no thumbnail, or has expired. */
+/* NULL if the order has no thumbnail, or has expired. */
 const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);
 
 #endif

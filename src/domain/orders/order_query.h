@@ -32,7 +32,7 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
 enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
                            size_t *count) IW_MUST_USE;
 
-/* True when a file still waits for its upload. */
+/* True if a file still waits for its upload. */
 bool order_file_is_missing(const struct order_file *file);
 
 /* The name of the file at index; a name that occurs twice gets " (position N, fileId ID)". */
@@ -44,13 +44,13 @@ struct order_failure {
     const char *sentence;
 };
 
-/* The error of a file, its own or its order's; false for a file that did not fail. */
+/* The error of a file, or of the whole order; false if the file did not fail. */
 bool order_file_failure(const struct order *order, const struct order_file *file,
                         struct order_failure *failure);
 
 /*
  * The field errors of responses and webhook events: "label: CODE: sentence" of
- * each failed file, one per line.  NULL when none failed.  The arena's.
+ * each failed file, one per line.  NULL if none failed.  The arena's.
  */
 const char *order_errors(struct arena *arena, const struct order_view *view);
 

@@ -22,7 +22,10 @@ enum {
      */
     grown_min = 128,
     grown_max = 1024,
-    /* From the id of an order to its commit; later ones are added when the segment is built again. */
+    /*
+     * From the id of an order to the commit; if the commit comes later, the next build of the segment adds
+     * the order.
+     */
     commit_ms = 10000,
     again_s = 10 * 60,
     renewed_s = 7 * 24 * 60 * 60 /* corrects what changed outside of the programs */
@@ -111,7 +114,7 @@ static bool tail_take(void *user, int64_t order_id, const char *order_name, cons
     return true;
 }
 
-/* An index of the table orders has the orders of the filter, and only these, by id. */
+/* True if an index of the table orders yields exactly the orders of the filter, by id. */
 static bool is_by_index(const struct lookup *lookup)
 {
     const struct order_filter *filter = lookup->filter;
@@ -187,8 +190,8 @@ static void id_add(struct found *found, int64_t id)
 }
 
 /*
- * Reads a segment again, with its ids: in one snapshot, because it may have been built since.  Orders that it
- * got since are in the tail.
+ * Reads a segment again, with the ids, in one snapshot, because the segment may have been rebuilt since.
+ * Orders that were added since are in the tail.
  */
 static enum iw_error piece_collect(const struct lookup *lookup, const struct segment *segment,
                                    struct found *found)
@@ -279,8 +282,10 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
 
 /* ---- building the index ---- */
 
-/* Locks the newest segment if it is open, or begins a segment.  *has_new is false if there are too few new
- * orders. */
+/*
+ * Locks the newest segment if it is open, or begins a segment.  *has_new is false if there are too few new
+ * orders.
+ */
 static enum iw_error segment_grown(const struct db *db, int64_t account_id, int64_t horizon_id,
                                    struct segment *segment, bool *has_new)
 {

@@ -22,19 +22,22 @@ struct order_page {
     int64_t total; /* of the filter */
 };
 
-/* At most limit orders (100 at most) after the first offset ones.  VALIDATION_FAILED: too many words. */
+/*
+ * At most limit orders (100 at most) after the first offset ones.  VALIDATION_FAILED if there are too many
+ * words.
+ */
 enum iw_error order_search_page(struct domain *domain, const struct order_filter *filter, int64_t limit,
                                 int64_t offset, struct order_page *page) IW_MUST_USE;
 
-/* All orders of a filter, newest first (orders_stream).  VALIDATION_FAILED: too many words. */
+/* All orders of a filter, newest first (orders_stream).  VALIDATION_FAILED if there are too many words. */
 enum iw_error order_search_stream(struct domain *domain, const struct order_filter *filter,
                                   bool (*take)(void *user, const struct order *order),
                                   void *user) IW_MUST_USE;
 
 /*
- * One step of building the index.  Builds a segment again that is due.  When none is due, looks for accounts
- * with new orders after *after_id, and builds a segment for one of them.  Advances *after_id; 0 after the
- * last account.  is_changed: a segment was built.
+ * One step of building the index: builds a segment that is due. If no segment is due, looks for accounts
+ * with new orders after *after_id and builds a segment for one of these accounts. Advances *after_id; 0
+ * after the last account. *is_changed is true if a segment was built.
  */
 enum iw_error order_search_index(struct domain *domain, int64_t *after_id, bool *is_changed) IW_MUST_USE;
 

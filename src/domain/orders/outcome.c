@@ -21,11 +21,11 @@ struct outcome_write {
     const struct outcome *outcome;
     struct order_progress order;
     struct outcome_effect effect;
-    enum order_event order_event; /* of a reading; ORDER_EVENT_COUNT: the results decide */
+    enum order_event order_event; /* of a reading; ORDER_EVENT_COUNT if the results decide */
     int64_t now_ms;
 };
 
-/* True when the client's file, address or target is at fault. An unreachable source may be the network's. */
+/* True if the client's file, address or target is at fault. An unreachable source may be the network's. */
 static bool is_refusal(enum iw_error error)
 {
     static const enum iw_error refusals[] = {
@@ -138,8 +138,10 @@ static enum iw_error pushed_write(const struct db *db, struct outcome_write *rec
     return usage_count(db, record);
 }
 
-/* What an extraction found of its account: the texts, one a line, and the worst of all certainties and
- * matches. */
+/*
+ * What an extraction found of the account: the texts, one a line, and the worst of all certainties and
+ * matches.
+ */
 struct findings {
     struct text texts;
     int64_t certainty;
@@ -249,7 +251,7 @@ static enum iw_error archive_write(const struct db *db, struct outcome_write *re
     return error == IW_OK ? order_end(db, record, ORDER_EVENT_SUCCEED) : error;
 }
 
-/* A file ends when no job on it is left. */
+/* A file ends as soon as no job on it is left. */
 static enum iw_error file_end(const struct db *db, struct outcome_write *record)
 {
     int64_t left;

@@ -67,14 +67,14 @@ struct outcome {
 struct outcome_effect {
     bool is_fenced; /* the attempt lost its lease, and nothing was recorded; the rest is not valid */
     struct job_verdict verdict;
-    bool is_thumbnail_used;   /* false: the order had one; the caller deletes its own */
+    bool is_thumbnail_used;   /* false if the order has a thumbnail already: the caller deletes the new one */
     bool is_job_queued;       /* a new job may be leased */
     bool is_order_ended;      /* the caller deletes its inputs */
     bool is_order_gone;       /* the order had ended without this job; the caller deletes the result */
     enum order_status status; /* of the order now; valid when is_order_ended */
 };
 
-/* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: repeat it later. */
+/* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: repeat the call later. */
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect) IW_MUST_USE;
 

@@ -28,11 +28,11 @@ struct audit_actor {
 
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place);
 
-/* True when the user signed in from this network before. */
+/* True if the user signed in from this network before. */
 enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, const struct audit_place *place,
                                 bool *is_known) IW_MUST_USE;
 
-/* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED: too many in a day. */
+/* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED if there are too many in a day. */
 enum iw_error audit_change_admit(struct domain *domain, int64_t user_id) IW_MUST_USE;
 
 /* Adds an event about an object, after its change.  id: of the object, or NULL. */

@@ -110,7 +110,7 @@ static const struct {
     [MAIL_NEW_PLACE] = {"new_place", 10},  [MAIL_WEBHOOK_INACTIVE] = {"webhook_inactive", 10},
 };
 
-/* Takes one mail of the recipient's budget.  *is_left: there was one. */
+/* Takes one mail of the recipient's budget. *is_left is false if the budget is used up. */
 static enum iw_error budget_take(const struct domain *domain, const struct mail *mail, bool *is_left)
 {
     unsigned wait_s = 0;

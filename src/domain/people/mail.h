@@ -38,8 +38,9 @@ bool mail_is_on(const struct config *config);
 void mail_text(struct arena *arena, const struct mail *mail, const char **subject, const char **text);
 
 /*
- * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets so many
- * mails of a kind in a day; further ones are dropped, and an invitation is USAGE_LIMIT_EXCEEDED.
+ * Queues a mail in the caller's transaction.  No effect without a mail server.  A recipient gets a limited
+ * number of mails of a kind in a day. Further mails are dropped; a further invitation is
+ * USAGE_LIMIT_EXCEEDED.
  */
 enum iw_error mail_queue(const struct domain *domain, const struct mail *mail) IW_MUST_USE;
 
@@ -52,7 +53,7 @@ struct mail_lease {
     const char *text;
 };
 
-/* True when a mail is due. */
+/* True if a mail is due. */
 enum iw_error mail_is_due(const struct domain *domain, bool *is_due) IW_MUST_USE;
 
 /* Leases the next mail that is due. */
@@ -61,7 +62,10 @@ enum iw_error mail_next(const struct domain *domain, struct mail_lease *lease, b
 /* Deletes a mail that was sent, or that failed for good. */
 enum iw_error mail_done(const struct domain *domain, const struct mail_lease *lease) IW_MUST_USE;
 
-/* Plans the next attempt of a mail that failed; deletes it after the last one.  *is_last: it was deleted. */
+/*
+ * Plans the next attempt at a mail that failed, or deletes the mail after the last attempt; *is_last is
+ * true if it was deleted.
+ */
 enum iw_error mail_failed(const struct domain *domain, const struct mail_lease *lease, const char *reason,
                           bool *is_last) IW_MUST_USE;
 

@@ -193,7 +193,7 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
 /* ---- members ---- */
 
 /*
- * Locks a member of the account, and the rows of its owners.  RESOURCE_NOT_FOUND.  LAST_OWNER when the change
+ * Locks a member of the account, and the rows of its owners.  RESOURCE_NOT_FOUND.  LAST_OWNER if the change
  * takes the last owner's role.
  */
 static enum iw_error member_lock(struct domain *domain, int64_t account_id, int64_t user_id, bool stays_owner,

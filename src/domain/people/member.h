@@ -32,8 +32,9 @@ struct member_invitation {
 };
 
 /*
- * Invites an address; an invitation of it before is replaced.  *link is NULL when the mail has it.
- * VALIDATION_FAILED: the account has this user already.  USAGE_LIMIT_EXCEEDED: too many invitations.
+ * Invites an address; an earlier invitation of the address is replaced. *link is NULL if the link went out
+ * by mail. VALIDATION_FAILED if the account has this user already.  USAGE_LIMIT_EXCEEDED if there are too
+ * many invitations.
  */
 enum iw_error member_invite(struct domain *domain, const struct member_invitation *invitation, int64_t *id,
                             const char **link) IW_MUST_USE;
@@ -46,7 +47,9 @@ enum iw_error member_uninvite(struct domain *domain, const struct session *sessi
 enum iw_error member_inspect(struct domain *domain, const char *token,
                              struct invitation *invitation) IW_MUST_USE;
 
-/* Makes the user of an invitation.  entry has name and password.  VALIDATION_FAILED: the address has a user.
+/*
+ * Makes the user of an invitation.  entry has name and password.  VALIDATION_FAILED if the address has a
+ * user.
  */
 enum iw_error member_accept(struct domain *domain, const char *token, const struct user_entry *entry,
                             const struct audit_place *place, struct user *user) IW_MUST_USE;

@@ -74,7 +74,10 @@ static const char *code_joined(struct arena *arena, const char *code)
     return joined.length > 0 ? joined.data : "";
 }
 
-/* A recovery code as its digest was made, with Crockford's readings of I, L and O; NULL for another form. */
+/*
+ * A recovery code in the form of its digest, with Crockford's readings of I, L and O; NULL if it has
+ * another form.
+ */
 static const char *code_clean(struct arena *arena, const char *code)
 {
     char *clean = arena_text(arena, code_joined(arena, code));

@@ -21,7 +21,7 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
 
 /*
  * Enables the secret that the code proves, makes recovery codes, ends all sessions and opens a new one.
- * VALIDATION_FAILED: the code is wrong.
+ * VALIDATION_FAILED if the code is wrong.
  */
 enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
                                    const struct audit_place *place, const char *codes[second_factor_codes],
@@ -35,7 +35,10 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
                                       const struct audit_place *place,
                                       const char *codes[second_factor_codes]) IW_MUST_USE;
 
-/* Takes a code, or a recovery code, in the caller's transaction.  SIGN_IN_FAILED: it is wrong or was used. */
+/*
+ * Takes a code, or a recovery code, in the caller's transaction.  SIGN_IN_FAILED if it is wrong or was
+ * used.
+ */
 enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
                                  const struct audit_place *place) IW_MUST_USE;
 

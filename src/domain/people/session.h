@@ -1,10 +1,10 @@
 /*
  * Sessions of the console.
  *
- * A session is a token of 256 random bits in a cookie.  Each sign-in makes a new one: a token that a client
- * had before is never taken over.  A session ends after console.session_idle_s without a request and after
- * console.session_s.  The CSRF token is a digest of the session token: a page of another origin cannot read
- * the one, nor compute the other.
+ * A session is a token of 256 random bits in a cookie.  Each sign-in makes a new token: a token that a
+ * client had before is never taken over.  A session ends after console.session_idle_s without a request and
+ * after console.session_s.  The CSRF token is a digest of the session token: a page of another origin can
+ * neither read the cookie nor compute the CSRF token.
  */
 #ifndef DOMAIN_PEOPLE_SESSION_H
 #define DOMAIN_PEOPLE_SESSION_H
@@ -28,7 +28,9 @@ struct session_new {
     struct session session;
 };
 
-/* Counts a sign-in of a user.  SIGN_IN_LIMITED: too many in a day.  A reset of the password clears the count.
+/*
+ * Counts a sign-in of a user.  SIGN_IN_LIMITED if there are too many in a day.  A reset of the password
+ * clears the count.
  */
 enum iw_error session_admit(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id) IW_MUST_USE;

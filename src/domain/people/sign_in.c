@@ -69,7 +69,9 @@ static enum iw_error refuse(struct domain *domain, const struct user *user, cons
     return error == IW_OK ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }
 
-/* After a change of the parameters of the hash.  *is_right is false if the user has another password by now.
+/*
+ * After a change of the parameters of the hash.  *is_right is false if the user has another password by
+ * now.
  */
 static enum iw_error hash_renew(struct domain *domain, struct user *user, const char *password,
                                 bool *is_right)
@@ -85,7 +87,7 @@ static enum iw_error hash_renew(struct domain *domain, struct user *user, const 
     return error;
 }
 
-/* True when password or code are no longer those of the user: they are wrong like any other. */
+/* True if password or code are no longer those of the user: they are wrong like any other. */
 static bool is_changed(struct domain *domain, enum iw_error error)
 {
     bool is_wrong = error == IW_SESSION_REQUIRED || error == IW_SIGN_IN_FAILED;

@@ -19,7 +19,9 @@ struct sign_in {
 enum iw_error sign_in_password(struct domain *domain, const char *email, const char *password,
                                const struct audit_place *place, struct sign_in *sign_in) IW_MUST_USE;
 
-/* Takes the challenge and a code.  TOKEN_INVALID: the challenge has ended; SIGN_IN_FAILED: the code is wrong.
+/*
+ * Takes the challenge and a code.  TOKEN_INVALID if the challenge has ended; SIGN_IN_FAILED if the code is
+ * wrong.
  */
 enum iw_error sign_in_code(struct domain *domain, const char *challenge, const char *code,
                            const struct audit_place *place, struct sign_in *sign_in) IW_MUST_USE;

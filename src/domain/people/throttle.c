@@ -88,8 +88,10 @@ static void row_count(struct attempts_row *row, int64_t now_ms, enum counter cou
     row->next_ms += (wait_s < wait_max_s ? wait_s : wait_max_s) * 1000;
 }
 
-/* Counts an attempt, or sets *wait_ms until the next one.  A refused attempt writes no row: the network comes
- * first, and its row is there already. */
+/*
+ * Counts an attempt, or sets *wait_ms until the next one.  A refused attempt writes no row: the network
+ * comes first, and its row is there already.
+ */
 static enum iw_error counters_write(const struct db *db, const struct counters *counters, int64_t *wait_ms)
 {
     struct attempts_row rows[counters_max];

@@ -2,13 +2,13 @@
  * Throttle against guessing, and budgets.
  *
  * Each attempt is counted before the password or code is checked, in one transaction, so that parallel
- * attempts cannot exceed the limit.  The first ones are free, then each waits twice as long as the one
- * before, up to minutes.  A day without an attempt clears a count.  The counts are in the database: they hold
- * on all machines and while Redis is away.
+ * attempts cannot exceed the limit.  The first attempts are free; each further attempt waits twice as long
+ * as the last, up to minutes.  A day without an attempt clears a count.  The counts are in the database:
+ * they hold on all machines and while Redis is away.
  *
- * An attempt counts three times: by user and network, by network, and by user.  The last count is far higher.
- * So others can hardly make a user wait, and not at all where the user signed in before.  A user counts by
- * the typed address, so an unknown user has the same answers.
+ * An attempt counts three times: by user and network, by network, and by user.  The last count is far
+ * higher. So others can hardly make a user wait, and not at all where the user signed in before.  A user
+ * counts by the typed address, so an unknown user has the same answers.
  */
 #ifndef DOMAIN_PEOPLE_THROTTLE_H
 #define DOMAIN_PEOPLE_THROTTLE_H

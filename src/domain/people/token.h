@@ -1,6 +1,6 @@
 /*
- * Tokens of the console: 256 random bits as text.  The database has only their SHA-256.  A session, a link in
- * a mail and the step between password and second factor have one each.
+ * Tokens of the console: 256 random bits as text.  The database has only their SHA-256.  A session has a
+ * token, and so have a link in a mail and the step between password and second factor.
  */
 #ifndef DOMAIN_PEOPLE_TOKEN_H
 #define DOMAIN_PEOPLE_TOKEN_H
@@ -15,7 +15,7 @@ const char *token_new(struct arena *arena, uint8_t digest[32]);
 
 void token_digest(const char *token, uint8_t digest[32]);
 
-/* Makes a token of a user in the caller's transaction; it replaces the ones before of this purpose. */
+/* Makes a token of a user in the caller's transaction; it replaces earlier tokens of this purpose. */
 enum iw_error token_make(const struct domain *domain, int64_t user_id, enum token_purpose purpose,
                          const char **token) IW_MUST_USE;
 
@@ -23,7 +23,7 @@ enum iw_error token_make(const struct domain *domain, int64_t user_id, enum toke
 enum iw_error token_find(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 
-/* Takes one use of a token and finds its user, who is not disabled.  TOKEN_INVALID. */
+/* Takes one use of a token and finds the user. TOKEN_INVALID, also if the user is disabled. */
 enum iw_error token_take(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 

@@ -34,7 +34,7 @@ enum iw_error user_find(const struct domain *domain, int64_t id, struct user *us
                : error;
 }
 
-/* True when the user has the password and the second factor that were verified, and may still sign in. */
+/* True if the user has the password and the second factor that were verified, and may still sign in. */
 static bool is_as_verified(const struct user *now, const struct user *verified)
 {
     const char *hash = now->password_hash, *verified_hash = verified->password_hash;

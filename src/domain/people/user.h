@@ -36,7 +36,7 @@ struct user_entry {
 
 /*
  * Makes an account and its owner.  With mail: *is_open is false, the user must verify the address, and an
- * address that has a user gets a mail instead, with the same answer.  VALIDATION_FAILED: the name of the
+ * address that has a user gets a mail instead, with the same answer.  VALIDATION_FAILED if the name of the
  * account, or without mail the address, is in use.  SIGN_UP_CLOSED.
  */
 enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry,
@@ -44,11 +44,11 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
 
 /*
  * Deletes a user, and its account, whose address was never verified: another client may have signed up with
- * it. Not one whose account has orders, keys or other users, and not without mail.
+ * it. No effect if the account has orders, keys or other users, or without mail.
  */
 enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 
-/* Sends the link that verifies the address; no effect when it is verified. */
+/* Sends the link that verifies the address; no effect if it is verified. */
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,
                                const struct audit_place *place) IW_MUST_USE;
 enum iw_error user_verify(struct domain *domain, const char *token,
@@ -76,7 +76,7 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
                                enum user_language language, const struct audit_place *place) IW_MUST_USE;
 
-/* Deletes some of what has ended or is beyond its bound; *count: how many rows. */
+/* Deletes some rows that have ended or exceed a bound; *count gets the number of rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
 
 /* A user of any account.  RESOURCE_NOT_FOUND. */
@@ -86,11 +86,11 @@ enum iw_error user_find(const struct domain *domain, int64_t id, struct user *us
 
 /*
  * A password or a code is verified on a copy of the user's row, and a hash takes a tenth of a second.  The
- * transaction that acts locks the row and compares what was verified: hash, second factor, disabled.  So a
- * request that is on its way has no effect after a change of them.
+ * transaction that acts locks the row and compares what was verified: hash, second factor, disabled. So a
+ * request that began before a change of these has no effect after it.
  *
  * Locks the user's row in the caller's transaction.  action is the key of the fault point before it.
- * SESSION_REQUIRED: the user is no longer the one that was verified.
+ * SESSION_REQUIRED if the user is no longer the one that was verified.
  */
 enum iw_error user_verified_lock(const struct domain *domain, const struct user *user,
                                  const char *action) IW_MUST_USE;

@@ -39,9 +39,9 @@ void webhook_fields_check(struct context *context, const struct config *config,
                           const struct webhook_fields *fields, bool is_new);
 
 /*
- * Creates a webhook and its secret, which cannot be read again.  USAGE_LIMIT_EXCEEDED, with the
- * refusal: the account has all webhooks that its quota allows.  VALIDATION_FAILED: also when another webhook
- * has this URL.
+ * Creates a webhook and its secret, which cannot be read again.  USAGE_LIMIT_EXCEEDED, with the refusal, if
+ * the account has all webhooks that the quota allows. VALIDATION_FAILED also if another webhook has this
+ * URL.
  */
 enum iw_error webhook_create(struct domain *domain, const struct account *account,
                              const struct webhook_fields *fields, struct webhook *webhook,
@@ -65,22 +65,26 @@ struct webhook_rows {
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
                            const struct webhooks_page *page, struct webhook_rows *rows) IW_MUST_USE;
 
-/* The time until which the previous secret also signs; 0: only the current one signs. */
+/* The time until which the previous secret also signs; 0 if only the current secret signs. */
 int64_t webhook_overlap_end_ms(const struct webhook *webhook);
 
-/* Changes the given fields.  VALIDATION_FAILED: another webhook has the new URL.  Deactivation cancels the
- * pending deliveries. */
+/*
+ * Changes the given fields.  VALIDATION_FAILED if another webhook has the new URL.  Deactivation cancels
+ * the pending deliveries.
+ */
 enum iw_error webhook_change(struct domain *domain, int64_t account_id, int64_t id,
                              const struct webhook_fields *fields, struct webhook *webhook) IW_MUST_USE;
 
 enum iw_error webhook_remove(struct domain *domain, int64_t account_id, int64_t id) IW_MUST_USE;
 
-/* Creates a new secret.  Each replaced one also signs for 24 hours after its replacement. */
+/* Creates a new secret. A replaced secret also signs for 24 hours after the replacement. */
 enum iw_error webhook_rotate(struct domain *domain, int64_t account_id, int64_t id, struct webhook *webhook,
                              const char **secret) IW_MUST_USE;
 
-/* Mails the owners of an account whose webhook was deactivated.  reason: "receiver_gone" or
- * "receiver_failing".  No effect without a mail server. */
+/*
+ * Mails the owners of an account whose webhook was deactivated.  reason: "receiver_gone" or
+ * "receiver_failing".  No effect without a mail server.
+ */
 enum iw_error webhook_deactivated_mail(const struct domain *domain, int64_t account_id, int64_t id,
                                        const char *reason) IW_MUST_USE;
 

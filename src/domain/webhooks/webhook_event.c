@@ -10,7 +10,7 @@
 
 enum { id_attempts_max = 5 };
 
-/* Inserts an event.  Two events of one millisecond may draw the same id; then it draws another. */
+/* Inserts an event. If two events of one millisecond draw the same id, the second event draws again. */
 static enum iw_error event_insert(const struct db *db, int64_t account_id, int64_t order_id,
                                   enum webhook_event_type type, int64_t *id, bool *is_written)
 {

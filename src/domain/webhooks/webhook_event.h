@@ -21,7 +21,7 @@
 enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status) IW_MUST_USE;
 
-/* Sends a test event to one webhook.  VALIDATION_FAILED when it is not active. */
+/* Sends a test event to one webhook.  VALIDATION_FAILED if it is not active. */
 enum iw_error webhook_try(struct domain *domain, int64_t account_id, int64_t id,
                           struct webhook_event *event) IW_MUST_USE;
 
@@ -45,7 +45,7 @@ enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, i
 /*
  * Delivers an event again, at once, with a new schedule of retries.  An event
  * that is being sent stays as it is.  WEBHOOK_EVENT_NOT_FOUND; VALIDATION_FAILED
- * when the webhook is not active.
+ * if the webhook is not active.
  */
 enum iw_error webhook_event_retry(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
                                   struct webhook_event *event) IW_MUST_USE;

@@ -35,7 +35,7 @@ const char *webhook_secret_text(struct arena *arena, const struct webhook_secret
 void webhook_secret_seal(const struct webhook_secret *secret, const struct secret_box *secret_box,
                          int64_t account_id, uint8_t sealed[webhook_secret_sealed_bytes]);
 
-/* False when the bytes were not sealed with this key for this account. */
+/* False if the bytes were not sealed with this key for this account. */
 bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box *secret_box,
                          int64_t account_id, const void *sealed, size_t size)
     __attribute__((warn_unused_result));
