@@ -23,7 +23,7 @@ _Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes t
 void jobs_insert_for_order_add(struct query *query, const char *request_id, int64_t order_id)
 {
     const struct db_value values[] = {db_text(request_id), db_integer(order_id)};
-    query_add(query, INSERT_JOBS " ORDER BY f.position, w.copy", values, 2);
+    query_append(query, INSERT_JOBS " ORDER BY f.position, w.copy", values, 2);
 }
 
 enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id)

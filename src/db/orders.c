@@ -124,7 +124,7 @@ static void order_add(struct query *query, const char *request_id, const struct 
         db_time(row->is_started ? row->created_ms : 0),
         db_time(row->is_started ? 0 : row->expires_ms),
     };
-    query_add(
+    query_append(
         query,
         "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, "
         "strength, zero_copy, include_original, file_count, request_id, created_at, updated_at, "
@@ -135,11 +135,11 @@ static void order_add(struct query *query, const char *request_id, const struct 
 static void files_add(struct query *query, const struct order_row *row)
 {
     bool is_plain = is_all_plain(row);
-    query_add(query,
-              is_plain ? "INSERT INTO files (order_id, position, name, updated_at) VALUES "
-                       : "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
-                         "target_url, target_key, target_expires_at, target_headers) VALUES ",
-              NULL, 0);
+    query_append(query,
+                 is_plain ? "INSERT INTO files (order_id, position, name, updated_at) VALUES "
+                          : "INSERT INTO files (order_id, position, name, updated_at, role, source_url, "
+                            "target_url, target_key, target_expires_at, target_headers) VALUES ",
+                 NULL, 0);
     for (unsigned i = 0; i < row->file_rows; i++) {
         const struct order_row_file *file = &row->files[i];
         const struct db_value plain[] = {db_integer(row->id), db_integer(file->position), db_text(file->name),
@@ -150,21 +150,21 @@ static void files_add(struct query *query, const struct order_row *row)
                                         db_text(file->target_key),
                                         db_time(file->target_expires_ms),
                                         db_text(file->target_headers)};
-        query_add(query, i == 0 ? "(?, ?, ?, ?" : ", (?, ?, ?, ?", plain, 4);
+        query_append(query, i == 0 ? "(?, ?, ?, ?" : ", (?, ?, ?, ?", plain, 4);
         if (!is_plain)
-            query_add(query, ", ?, ?, ?, ?, ?, ?", rest, 6);
-        query_add(query, ")", NULL, 0);
+            query_append(query, ", ?, ?, ?, ?, ?, ?", rest, 6);
+        query_append(query, ")", NULL, 0);
     }
-    query_add(query, "; SET first = LAST_INSERT_ID(); ", NULL, 0);
+    query_append(query, "; SET first = LAST_INSERT_ID(); ", NULL, 0);
 }
 
 static void texts_add(struct query *query, const struct order_row *row)
 {
     const char *group = "(?, ?, ?, ?, ?, ?)";
-    query_add(query,
-              "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number) "
-              "VALUES ",
-              NULL, 0);
+    query_append(query,
+                 "INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number) "
+                 "VALUES ",
+                 NULL, 0);
     for (unsigned i = 0; i < row->file_rows; i++)
         for (unsigned copy = 1; copy <= row->files[i].text_count; copy++) {
             const struct db_value values[] = {db_integer(row->id),
@@ -173,10 +173,10 @@ static void texts_add(struct query *query, const struct order_row *row)
                                               db_integer(row->files[i].text_ids[copy - 1]),
                                               db_integer(row->account_id),
                                               db_unsigned(crypto_random_u64())};
-            query_add(query, group, values, 6);
+            query_append(query, group, values, 6);
             group = ", (?, ?, ?, ?, ?, ?)";
         }
-    query_add(query, "; ", NULL, 0);
+    query_append(query, "; ", NULL, 0);
 }
 
 /*
@@ -188,26 +188,26 @@ static void texts_add(struct query *query, const struct order_row *row)
 static void order_statement(struct query *query, const char *request_id, const struct order_row *row)
 {
     bool has_texts = has_any_text(row);
-    query_add(query, "BEGIN NOT ATOMIC DECLARE first BIGINT; ", NULL, 0);
+    query_append(query, "BEGIN NOT ATOMIC DECLARE first BIGINT; ", NULL, 0);
     if (!has_texts)
-        query_add(query,
-                  "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; START TRANSACTION; ",
-                  NULL, 0);
+        query_append(
+            query, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; START TRANSACTION; ",
+            NULL, 0);
     order_add(query, request_id, row);
     files_add(query, row);
     if (has_texts)
         texts_add(query, row);
     if (row->is_started) {
         jobs_insert_for_order_add(query, request_id, row->id);
-        query_add(query, "; ", NULL, 0);
+        query_append(query, "; ", NULL, 0);
     }
     if (row->claim != NULL) {
         quotas_claim_add(query, row->claim);
-        query_add(query, "; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", NULL, 0);
+        query_append(query, "; IF ROW_COUNT() = 0 THEN SIGNAL SQLSTATE '45000'; END IF; ", NULL, 0);
     }
     if (!has_texts)
-        query_add(query, "COMMIT; ", NULL, 0);
-    query_add(query, "SET last_insert_id = first << 16 | @@auto_increment_increment; END", NULL, 0);
+        query_append(query, "COMMIT; ", NULL, 0);
+    query_append(query, "SET last_insert_id = first << 16 | @@auto_increment_increment; END", NULL, 0);
 }
 
 /* A proxy dropped the session tracking of the OK packet: the ids need a query. */
@@ -345,11 +345,11 @@ static void filter_add(struct query *query, const struct order_filter *filter)
      * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account
      * owns most of the table.
      */
-    query_add(query,
-              filter->status >= 0 ? "FROM orders o FORCE INDEX (orders_list_status) WHERE account_id = ?"
-              : filter->type >= 0 ? "FROM orders o FORCE INDEX (orders_list_type) WHERE account_id = ?"
-                                  : "FROM orders o FORCE INDEX (orders_list) WHERE account_id = ?",
-              &account_id, 1);
+    query_append(query,
+                 filter->status >= 0 ? "FROM orders o FORCE INDEX (orders_list_status) WHERE account_id = ?"
+                 : filter->type >= 0 ? "FROM orders o FORCE INDEX (orders_list_type) WHERE account_id = ?"
+                                     : "FROM orders o FORCE INDEX (orders_list) WHERE account_id = ?",
+                 &account_id, 1);
     const struct {
         bool is_set;
         const char *sql;
@@ -366,14 +366,14 @@ static void filter_add(struct query *query, const struct order_filter *filter)
     };
     for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
         if (conditions[i].is_set)
-            query_add(query, conditions[i].sql, &conditions[i].value, 1);
+            query_append(query, conditions[i].sql, &conditions[i].value, 1);
 }
 
 enum iw_error orders_count(const struct db *db, const struct order_filter *filter, int64_t *count)
 {
     struct query query;
     query_init(&query, db->context->arena);
-    query_add(&query, "SELECT COUNT(*) ", NULL, 0);
+    query_append(&query, "SELECT COUNT(*) ", NULL, 0);
     filter_add(&query, filter);
     return query_number(db, query.sql.data, query.parameters, query.count, count);
 }
@@ -396,11 +396,11 @@ enum iw_error orders_page(const struct db *db, const struct order_filter *filter
     struct db_rows rows;
     const struct db_value range[] = {db_integer(limit), db_integer(offset)};
     query_init(&query, db->context->arena);
-    query_add(&query, "SELECT " ORDER_COLUMNS " FROM (SELECT id ", NULL, 0);
+    query_append(&query, "SELECT " ORDER_COLUMNS " FROM (SELECT id ", NULL, 0);
     filter_add(&query, filter);
-    query_add(&query,
-              " ORDER BY id DESC LIMIT ? OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
-              range, 2);
+    query_append(
+        &query, " ORDER BY id DESC LIMIT ? OFFSET ?) page JOIN orders o ON o.id = page.id ORDER BY o.id DESC",
+        range, 2);
     enum iw_error error = query_run(db, &query, &rows);
     if (error != IW_OK)
         return error;
@@ -430,10 +430,10 @@ enum iw_error orders_stream(const struct db *db, const struct order_filter *filt
     struct query query;
     struct orders_taker taker = {.take = take, .user = user};
     query_init(&query, db->context->arena);
-    query_add(&query, "SELECT " ORDER_COLUMNS " ", NULL, 0);
+    query_append(&query, "SELECT " ORDER_COLUMNS " ", NULL, 0);
     filter_add(&query, filter);
     /* The index yields the rows in this order: neither side sorts or buffers them. */
-    query_add(&query, " ORDER BY id DESC", NULL, 0);
+    query_append(&query, " ORDER BY id DESC", NULL, 0);
     return db_stream(db, query.sql.data, query.parameters, query.count, stream_row, &taker);
 }
 
@@ -512,15 +512,15 @@ enum iw_error orders_names(const struct db *db, const struct order_filter *filte
     struct names_taker taker = {take, user};
     bool has_files = filter->keyword != NULL;
     query_init(&query, db->context->arena);
-    query_add(&query,
-              has_files ? "SELECT page.id, page.name, f.name FROM (SELECT id, name "
-                        : "SELECT id, name, NULL ",
-              NULL, 0);
+    query_append(&query,
+                 has_files ? "SELECT page.id, page.name, f.name FROM (SELECT id, name "
+                           : "SELECT id, name, NULL ",
+                 NULL, 0);
     filter_add(&query, filter);
-    query_add(&query, " ORDER BY id DESC", NULL, 0);
+    query_append(&query, " ORDER BY id DESC", NULL, 0);
     if (has_files)
-        query_add(&query, " LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
-                  NULL, 0);
+        query_append(&query, " LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+                     NULL, 0);
     return db_each(db, query.sql.data, query.parameters, query.count, names_row, &taker);
 }
 

@@ -79,7 +79,7 @@ void query_init(struct query *query, struct arena *arena)
     text_init(&query->sql, arena);
 }
 
-void query_add(struct query *query, const char *sql, const struct db_value *parameters, unsigned count)
+void query_append(struct query *query, const char *sql, const struct db_value *parameters, unsigned count)
 {
     unsigned marks = 0;
     for (const char *at = strchr(sql, '?'); at != NULL; at = strchr(at + 1, '?'))

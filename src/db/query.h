@@ -51,7 +51,7 @@ enum iw_error query_counts(const struct db *db, const char *sql, struct query_co
 
 /*
  * A statement that is put together.  Each part adds its text and its parameters in the same call, so that
- * nobody counts the question marks of other parts.
+ * no code counts the question marks of another part.
  */
 struct query {
     struct text sql;
@@ -63,7 +63,7 @@ struct query {
 void query_init(struct query *query, struct arena *arena);
 
 /* Adds a text with count question marks, and their parameters.  Aborts if the numbers differ. */
-void query_add(struct query *query, const char *sql, const struct db_value *parameters, unsigned count);
+void query_append(struct query *query, const char *sql, const struct db_value *parameters, unsigned count);
 
 /* Runs the statement like db_run. */
 enum iw_error query_run(const struct db *db, const struct query *query, struct db_rows *rows) IW_MUST_USE;

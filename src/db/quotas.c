@@ -71,7 +71,7 @@ void quotas_claim_add(struct query *query, const struct quota_claim *claim)
         highest(claim, of[QUOTA_TEXTS_DAY], claim->texts),
     };
     /* The day is assigned last: MariaDB assigns from left to right, and the IFs read the old day. */
-    query_add(
+    query_append(
         query,
         "UPDATE account_usage SET orders_pending = orders_pending + ?, files_pending = files_pending + ?, "
         "uploads_pending = uploads_pending + ?, files_day = IF(day = ?, files_day, 0) + ?, texts_day = "

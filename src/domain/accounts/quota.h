@@ -21,7 +21,7 @@ struct quota_numbers quota_limits(const struct config *config, const char *plan,
  */
 int64_t quota_ahead(const struct quota_claim *claim, unsigned requests);
 
-/* VALIDATION_FAILED with a detail for each limit that the creation alone exceeds. */
+/* VALIDATION_FAILED with a detail for each limit that the creation would exceed in an unused account. */
 enum iw_error quota_alone_check(struct context *context, const struct quota_claim *claim) IW_MUST_USE;
 
 /* A limit and its use. */

@@ -12,7 +12,7 @@ struct admission;
  * Admits the request and creates the order, or finds the one that the same key created before (is_replay).
  * While a concurrent creation holds the key's lock, waits for it, at most as long as a lock lives.
  * RATE_LIMIT_EXCEEDED; IDEMPOTENCY_KEY_REUSED if the body differs; VALIDATION_FAILED if a target's URL has
- * expired and there is no replay.  VALIDATION_FAILED also if the request alone exceeds a limit of the
+ * expired and there is no replay.  VALIDATION_FAILED also if the request would exceed a limit in an unused
  * account; USAGE_LIMIT_EXCEEDED, with view->refusal, if a quota of the account is used up.  An error
  * releases the lock.
  */

@@ -70,8 +70,8 @@ void order_request_row(const struct domain *domain, const struct order_request *
                        struct order_row *row);
 
 /*
- * In the transaction that creates the order: sets the ids of the files' watermark texts.  Each different text
- * is found or inserted once, in the order of the digests, so that concurrent orders do not wait for each
+ * In the transaction that creates the order: sets the ids of the files' watermark texts.  Each different
+ * text is found or inserted once, in the order of the digests. So concurrent orders do not wait for each
  * other in a circle.  *new_count gets the number of inserted texts.
  */
 enum iw_error order_request_texts(const struct domain *domain, const struct order_request *requested,
