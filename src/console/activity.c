@@ -14,7 +14,7 @@ enum { status_least = 100, status_most = 599, status_class = 100 };
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
-/* The lines of an event's details as members of an object. */
+/* Renders the lines of an event's details as members of an object. */
 static void details_render(struct render *render, struct arena *arena, const char *details)
 {
     render_object_begin(render, "details");
@@ -47,7 +47,7 @@ static void event_render(struct render *render, struct arena *arena, const struc
     render_object_end(render);
 }
 
-/* A list covers the newest rows before an id; its answer has the id for the older ones. */
+/* A list has the newest rows before an id; the response has the id for older rows. */
 static int64_t before_read(struct request *request)
 {
     int64_t id = INT64_MAX;
@@ -79,7 +79,7 @@ static enum iw_error audit_show(struct request *request)
 
 /* ---- request log ---- */
 
-/* "2xx" or "404" as a range. */
+/* Reads "2xx" or "404" as a range of statuses. */
 static void status_read(struct request *request, struct request_log_filter *filter)
 {
     int64_t number;
@@ -93,7 +93,8 @@ static void status_read(struct request *request, struct request_log_filter *filt
     } else if (text_integer(text, status_least, status_most, &number)) {
         filter->status_from = filter->status_to = number;
     } else {
-        context_detail(request->context, "status", "is \"%.40s\"; it must be such as 2xx or 404", text);
+        context_detail(request->context, "status",
+                       "is \"%.40s\"; it must be a status such as 404 or a class such as 2xx", text);
     }
 }
 

@@ -64,7 +64,7 @@ static enum iw_error accounts_show(struct request *request)
     return IW_OK;
 }
 
-/* The account with its uses and limits. */
+/* Answers with the account, its usage and its limits. */
 static enum iw_error account_answer(struct request *request, const struct account_row *row)
 {
     const struct account account = account_of_row(row);
@@ -128,7 +128,10 @@ static enum iw_error account_show(struct request *request)
     return error == IW_OK ? account_answer(request, &account) : error;
 }
 
-/* An integer from least to most; fallback when absent or invalid, when_null for null. */
+/*
+ * Reads an integer from least to most. Returns fallback if the member is absent or invalid, when_null if it
+ * is null.
+ */
 static int64_t integer_read(const struct field_scope *scope, const char *name, int64_t most,
                             int64_t when_null)
 {
@@ -140,7 +143,8 @@ static int64_t integer_read(const struct field_scope *scope, const char *name, i
     int64_t number = json_integer_of(member);
     if (json_is(member, JSON_KIND_INTEGER) && number >= 0 && number <= most)
         return number;
-    field_bad(scope, name, "must be an integer from 0 to %lld, or null for the plan's", (long long)most);
+    field_bad(scope, name, "must be an integer from 0 to %lld, or null for the limit of the plan",
+              (long long)most);
     return account_keep;
 }
 
@@ -229,7 +233,7 @@ static enum iw_error users_show(struct request *request)
     return IW_OK;
 }
 
-/* -1 when absent. */
+/* Returns -1 if the flag is absent. */
 static int flag_read(const struct field_scope *body, const char *name)
 {
     return json_is_absent(json_member(body->object, name)) ? -1 : field_boolean(body, name, false);
@@ -250,7 +254,7 @@ static enum iw_error user_change(struct request *request)
     const struct member_flags flags = {flag_read(&body, "isAdmin"), flag_read(&body, "isDisabled")};
     if (id == request->session->user.id)
         context_detail(request->context, flags.is_admin >= 0 ? "isAdmin" : "isDisabled",
-                       "cannot be changed by the user itself");
+                       "cannot be changed for your own user");
     error = context_validated(request->context);
     if (error == IW_OK)
         error = user_find(request->domain, id, &user);

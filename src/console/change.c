@@ -7,14 +7,14 @@
 #include "http/route.h"
 
 /*
- * The routes of the API that change more than the work on an order.  Creating, confirming and refreshing the
- * URLs of an order have no event: the list of orders has them.
+ * The routes of the API that change more than the work on an order. Creating an order, confirming it and
+ * refreshing its URLs adds no event, because the list of orders shows them.
  */
 static const struct {
     enum method method;
     const char *pattern;
     const char *event;
-    const char *id; /* the capture that names the object; "": none */
+    const char *id; /* the capture that names the object; "" if there is none */
 } events[] = {
     {METHOD_DELETE, "/api/v2/orders/{orderId}", "orderDeleted", "orderId"},
     {METHOD_POST, "/api/v2/orders/webhooks", "webhookCreated", ""},
@@ -26,7 +26,7 @@ static const struct {
      "webhookId"},
 };
 
-/* The index of the route's event; -1: it has none here. */
+/* Returns the index of the route's event, or -1 if the table has none. */
 static int event_of(const struct request *request)
 {
     const struct route *route = request->route;

@@ -1,6 +1,6 @@
 /*
- * Changes by a user of the console: their number in a day, and the events of those that the API's handlers
- * make.
+ * Changes that a user of the console makes: the number of changes in a day, and the events of changes by the
+ * API's handlers.
  *
  * The console's own handlers add their events in the transaction of the change.
  */
@@ -9,10 +9,10 @@
 
 #include "http/request.h"
 
-/* Counts the change of a request with a session, unless the route is a way out (ROUTE_ESCAPE). */
+/* Counts the change of a request with a session, unless the route is excepted (ROUTE_ESCAPE). */
 enum iw_error change_count(struct request *request) IW_MUST_USE;
 
-/* After a success: adds the event of a route of the API.  A failure is in the log. */
+/* After a success, adds the event of a route of the API. If that fails, the error is only logged. */
 void change_note(struct request *request);
 
 #endif

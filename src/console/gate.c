@@ -42,7 +42,7 @@ void gate_cookie_set(struct request *request, const char *token)
                                  token != NULL ? (long long)request->config->console_session_s : 0));
 }
 
-/* True when the browser states that the request comes from a page of the console's origin. */
+/* Returns true if the browser states that the request comes from a page of the console's origin. */
 static bool is_same_origin(const struct request *request)
 {
     const char *site = request_header(request, "Sec-Fetch-Site");
@@ -83,7 +83,7 @@ static enum iw_error csrf_check(struct request *request, const struct session *s
     return context_fail(request->context, IW_CSRF_TOKEN_INVALID, NULL);
 }
 
-/* What the route needs beyond a session. */
+/* Checks the role that the route requires in addition to a session. */
 static enum iw_error role_check(struct request *request, const struct session *session)
 {
     const struct user *user = &session->user;

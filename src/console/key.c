@@ -1,4 +1,4 @@
-/* API keys.  The value of a key is only in the answer to its creation. */
+/* API keys. The value of a key is only in the response to its creation. */
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -50,7 +50,7 @@ static enum iw_error list(struct request *request)
     return IW_OK;
 }
 
-/* Reads the optional time of expiry, which lies ahead. */
+/* Reads the optional time of expiry, which must lie in the future. */
 static int64_t expiry_read(const struct field_scope *body)
 {
     int64_t time_ms = 0;

@@ -111,7 +111,7 @@ static void check_render(struct render *render, const char *name, enum verdict v
     render_object_end(render);
 }
 
-/* The first worker with a failure, else the first one. */
+/* Reports the first worker with a failure, or the first worker if there is no failure. */
 static void images_check(struct render *render, struct arena *arena, const struct health_numbers *numbers)
 {
     bool is_well = true;
@@ -130,7 +130,7 @@ static void mail_check(struct render *render, struct arena *arena, const struct 
     const struct worker_row *failed = health_mail_failed(numbers->workers, numbers->worker_count);
     check_render(render, "mail", failed == NULL ? VERDICT_OK : VERDICT_WARNING,
                  failed == NULL
-                     ? "No mail failed since the last one that was sent."
+                     ? "No mail has failed since the last mail was sent."
                      : arena_printf(arena, "The last mail failed at %s (%s).",
                                     clock_iso_text(arena, failed->mail_failed_ms), failed->mail_reason));
 }
@@ -144,18 +144,18 @@ static void numbers_check(struct render *render, struct arena *arena, const stru
     int64_t near_limit = health_number(numbers, CENSUS_ACCOUNTS, "near_limit");
     int64_t oldest = health_oldest_s(numbers, CENSUS_JOBS, "queued");
     check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,
-                 up > 0 ? arena_printf(arena, "%u of %u workers answer.", up, numbers->worker_count)
-                        : "No worker answers: systemctl status imgward-worker has the reason.");
+                 up > 0 ? arena_printf(arena, "%u of %u workers respond.", up, numbers->worker_count)
+                        : "No worker responds; systemctl status imgward-worker shows the reason.");
     images_check(render, arena, numbers);
     if (mail_is_on(config))
         mail_check(render, arena, numbers);
-    check_render(
-        render, "queue", numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
-        numbers->paused == 1 ? "The queue is paused: imgwardctl queue resume."
-                             : arena_printf(arena, "The oldest job waits for %lld s.", (long long)oldest));
-    check_render(
-        render, "quotas", near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
-        arena_printf(arena, "%lld accounts use 80 per cent or more of a limit.", (long long)near_limit));
+    check_render(render, "queue",
+                 numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
+                 numbers->paused == 1
+                     ? "The queue is paused; imgwardctl queue resume resumes it."
+                     : arena_printf(arena, "The oldest job has waited for %lld s.", (long long)oldest));
+    check_render(render, "quotas", near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
+                 arena_printf(arena, "%lld accounts use 80 %% or more of a limit.", (long long)near_limit));
 }
 
 static enum iw_error health_show(struct request *request)
@@ -163,7 +163,7 @@ static enum iw_error health_show(struct request *request)
     struct health_numbers numbers;
     struct health health = health_check(request->domain);
     struct arena *arena = request->arena;
-    /* The room of an object store is not known. */
+    /* The free space of an object store is unknown. */
     bool has_room =
         health.has_store && (!health.has_room || health.free_bytes >= request->config->store_free_min_bytes);
     struct render *render = response_data(request);
@@ -171,17 +171,17 @@ static enum iw_error health_show(struct request *request)
     render_array_begin(render, "checks");
     check_render(render, "database", health.has_database ? VERDICT_OK : VERDICT_FAILED,
                  health.has_database
-                     ? "The database answers."
-                     : arena_printf(arena, "The database does not answer (%s).", health.database_cause));
+                     ? "The database responds."
+                     : arena_printf(arena, "The database does not respond (%s).", health.database_cause));
     check_render(render, "redis", health.has_redis ? VERDICT_OK : VERDICT_WARNING,
                  health.has_redis
                      ? "Redis answers."
-                     : arena_printf(arena, "Redis does not answer (%s): requests are not limited.",
+                     : arena_printf(arena, "Redis does not respond (%s); requests are not rate limited.",
                                     health.redis_cause));
     check_render(
         render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
-        !health.has_store  ? arena_printf(arena, "The file store does not answer (%s).", health.store_cause)
-        : !health.has_room ? "The object store answers."
+        !health.has_store  ? arena_printf(arena, "The file store does not respond (%s).", health.store_cause)
+        : !health.has_room ? "The object store responds."
                            : arena_printf(arena, "%.1f of %.1f GB are free.", (double)health.free_bytes / 1e9,
                                           (double)health.size_bytes / 1e9));
     if (health.has_database && health_numbers(request->domain, &numbers))

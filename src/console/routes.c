@@ -1,4 +1,7 @@
-/* All tables of routes of the console: its files, and the API's orders with the same handlers. */
+/*
+ * All tables of routes of the console: the tables of this folder, and the API's tables with the same
+ * handlers.
+ */
 #include "console/tables.h"
 
 #include "api/tables.h"

@@ -1,4 +1,6 @@
-/* Before a session: sign-in, second factor, sign-up, verification, reset, invitation; GET and DELETE of it.
+/*
+ * Requests before a session (sign-in, second factor, sign-up, verification, reset, invitation), and GET and
+ * DELETE of the session.
  */
 #include "console/gate.h"
 #include "console/tables.h"
@@ -41,7 +43,7 @@ static void session_render(struct render *render, const struct request *request,
     render_object_end(render);
 }
 
-/* The answer to a sign-in, with the cookie of an open session. */
+/* Answers a sign-in, with the cookie of the session if it is open. */
 static enum iw_error sign_in_answer(struct request *request, const struct sign_in *sign_in)
 {
     struct render *render = response_data(request);
@@ -84,7 +86,7 @@ static enum iw_error sign_in(struct request *request)
     error = context_validated(request->context);
     if (error == IW_OK)
         error = sign_in_password(request->domain, email, password, &place, &outcome);
-    /* The session that the browser had before ends; its token is not reused. */
+    /* Ends the session that the browser had before, because its token must not be reused. */
     if (error == IW_OK)
         error = gate_session(request, &before);
     if (error == IW_OK && before != NULL)
@@ -158,7 +160,7 @@ static enum iw_error sign_up(struct request *request)
     return IW_OK;
 }
 
-/* Reads a body that has a token and nothing else. */
+/* Reads a body that has only a token. */
 static enum iw_error token_read(struct request *request, const char **token)
 {
     struct field_scope body;

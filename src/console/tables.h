@@ -13,7 +13,7 @@ extern const struct route console_activity[];
 extern const struct route console_admin[];
 extern const struct route console_queue[];
 
-/* These tables and those of the API's orders, statistics and webhooks; closed by NULL. */
+/* These tables and the API's tables for orders, statistics and webhooks; terminated by NULL. */
 extern const struct route *const console_routes[];
 
 #endif

@@ -44,7 +44,7 @@ static enum iw_error change(struct request *request)
     return IW_OK;
 }
 
-/* The cookie and the CSRF token of the session that replaces the one before. */
+/* Renders the cookie and the CSRF token of the session that replaces the previous session. */
 static void renewal_render(struct request *request, struct render *render, const struct session_new *fresh)
 {
     gate_cookie_set(request, fresh->token);
@@ -111,7 +111,7 @@ static enum iw_error totp_make(struct request *request)
     return IW_OK;
 }
 
-/* fresh: the session that replaces the one before, or NULL. */
+/* fresh is the session that replaces the previous session, or NULL. */
 static enum iw_error codes_answer(struct request *request, const char *const codes[second_factor_codes],
                                   const struct session_new *fresh)
 {

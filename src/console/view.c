@@ -110,7 +110,7 @@ const char *view_password(const struct field_scope *body, const char *name)
     if (!json_is(member, JSON_KIND_STRING))
         field_bad(body, name, json_is_absent(member) ? "is required" : "must be a string");
     else if (!json_is_text(member))
-        field_bad(body, name, "has the character U+0000; leave it out");
+        field_bad(body, name, "contains the character U+0000; remove it");
     else
         return json_string_of(member);
     return NULL;
@@ -136,5 +136,5 @@ enum iw_error view_id(struct request *request, const char *name, int64_t *id)
 {
     if (text_integer(request_capture(request, name), 1, INT64_MAX, id))
         return IW_OK;
-    return context_fail(request->context, IW_RESOURCE_NOT_FOUND, "There is nothing with this id.");
+    return context_fail(request->context, IW_RESOURCE_NOT_FOUND, "Nothing with this id exists.");
 }

@@ -20,7 +20,7 @@ static bool name_check(const char *name)
     if (length > 0 && text_is_utf8(name, length) && !text_has_control(name, length) &&
         text_code_points(name, length) <= name_code_points_max)
         return true;
-    fprintf(stderr, "imgwardctl: a name has 1 to %d characters and no control characters.\n",
+    fprintf(stderr, "imgwardctl: a name must have 1 to %d characters and no control characters.\n",
             name_code_points_max);
     return false;
 }
@@ -89,14 +89,14 @@ static enum ctl_exit list_run(struct ctl *ctl)
 
 /* ---- commands about one account ---- */
 
-/* The account of a command, and what an action needs. */
+/* The account of a command, and the handles that an action needs. */
 struct account_work {
     struct ctl *ctl;
     struct config config;
     const struct db *db;
     struct account_row account;
     const char *plan;
-    int64_t requests; /* a minute; 0: the plan's */
+    int64_t requests; /* requests a minute; 0 for the limit of the plan */
     enum account_status status;
     int quota;
     int64_t limit;
@@ -106,8 +106,8 @@ struct account_work {
 };
 
 /*
- * Opens the database, finds the account of the first argument, runs the action and closes.  False, with a
- * line on stderr, on errors.
+ * Opens the database, finds the account that the first argument names, runs the action and closes the
+ * database. After an error, prints a line on stderr and returns false.
  */
 static bool account_do(struct account_work *work, enum iw_error (*action)(struct account_work *work))
 {
@@ -150,7 +150,7 @@ static enum ctl_exit limit_run(struct ctl *ctl)
     const struct account_row *account = &work.account;
     const char *given = ctl->arguments[1];
     if (strcmp(given, "plan") != 0 && !text_integer(given, 1, requests_per_minute_max, &work.requests)) {
-        fprintf(stderr, "imgwardctl: the limit is 1 to %d requests a minute, or the word plan.\n",
+        fprintf(stderr, "imgwardctl: the limit must be 1 to %d requests a minute, or the word plan.\n",
                 requests_per_minute_max);
         return CTL_FAILED;
     }
@@ -163,7 +163,7 @@ static enum ctl_exit limit_run(struct ctl *ctl)
 
 /* ---- account suspend, account resume ---- */
 
-/* Sets the status and wakes the worker for the jobs and deliveries that waited. */
+/* Sets the status and wakes the worker, because jobs and deliveries may have waited. */
 static enum iw_error status_write(struct account_work *work)
 {
     int64_t id = work->account.id;
@@ -218,7 +218,7 @@ static enum ctl_exit quota_run(struct ctl *ctl)
     }
     if (strcmp(ctl->arguments[2], "plan") != 0 &&
         !text_integer(ctl->arguments[2], 0, INT64_MAX / 2, &work.limit)) {
-        fprintf(stderr, "imgwardctl: a limit is a number, 0 for no limit, or the word plan.\n");
+        fprintf(stderr, "imgwardctl: a limit must be a number, 0 for no limit, or the word plan.\n");
         return CTL_FAILED;
     }
     if (!account_do(&work, quota_write))
@@ -248,7 +248,7 @@ static void usage_print(const struct account_row *account, const struct quota_nu
     }
 }
 
-/* An account with its use and its limits. */
+/* An account with its usage and its limits. */
 struct usage {
     const struct account_row *account;
     const struct quota_numbers *used, *limits;
@@ -312,7 +312,8 @@ static enum ctl_exit delete_run(struct ctl *ctl)
     if (!ctl_option_integer(ctl, "--grace-days", 0, 3650, 7, &work.grace_days) ||
         !account_do(&work, deletion_schedule))
         return CTL_FAILED;
-    printf("account %" PRId64 ": suspended; deleted at %s.  Until then account resume keeps it.\n",
+    printf("account %" PRId64
+           ": suspended; will be deleted at %s.  Until then, account resume cancels the deletion.\n",
            work.account.id, ctl_time(ctl, work.delete_ms));
     return CTL_DONE;
 }
@@ -328,7 +329,7 @@ const struct ctl_command account_commands[] = {
     {.words = {"account", "list"},
      .arguments = "",
      .options = {{"--json", NULL, "print a JSON array"}},
-     .help = "List the accounts; a star marks an overridden rate limit.",
+     .help = "List the accounts; an asterisk marks an overridden rate limit.",
      .run = list_run},
     {.words = {"account", "plan"},
      .arguments = "ACCOUNT PLAN",
@@ -348,15 +349,15 @@ const struct ctl_command account_commands[] = {
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--json", NULL, "print a JSON object; a limit of 0 is no limit"}},
-     .help = "Show an account with its use and its limits; a star marks an overridden limit.",
+     .options = {{"--json", NULL, "print a JSON object; a limit of 0 means no limit"}},
+     .help = "Show an account with its usage and its limits; an asterisk marks an overridden limit.",
      .run = show_run},
     {.words = {"account", "quota"},
      .arguments = "ACCOUNT LIMIT VALUE",
      .arguments_least = 3,
      .arguments_most = 3,
      .help = "Override a limit of an account: ordersPending, filesPending, promisedBytes, storedBytes, "
-             "filesPerDay, textsPerDay or webhooks.  0 is no limit; the word plan removes the override.",
+             "filesPerDay, textsPerDay or webhooks.  0 means no limit; the word plan removes the override.",
      .run = quota_run},
     {.words = {"account", "suspend"},
      .arguments = "ACCOUNT",
@@ -368,15 +369,15 @@ const struct ctl_command account_commands[] = {
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--grace-days", "N", "wait N days; 7 when omitted, 0 is at once"}},
-     .help = "Suspend an account and delete it after a time of grace, with its orders, files, keys, webhooks "
-             "and watermark texts.  Its marks are unreadable then.",
+     .options = {{"--grace-days", "N", "wait N days; 7 when omitted, 0 deletes immediately"}},
+     .help = "Suspend an account, and delete it after a grace period with its orders, files, keys, webhooks "
+             "and watermark texts.  After that its marks can no longer be read.",
      .run = delete_run},
     {.words = {"account", "resume"},
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Resume a suspended account: its jobs and deliveries continue; cancels its deletion.",
+     .help = "Resume a suspended account: its jobs and deliveries continue, and a deletion is cancelled.",
      .run = resume_run},
     {.words = {NULL}},
 };

@@ -30,7 +30,7 @@ bool ctl_option_integer(const struct ctl *ctl, const char *name, int64_t least, 
     *value = fallback;
     if (given == NULL || text_integer(given, least, most, value))
         return true;
-    fprintf(stderr, "imgwardctl: %s is \"%s\" but must be an integer from %lld to %lld.\n", name, given,
+    fprintf(stderr, "imgwardctl: %s is \"%s\"; it must be an integer from %lld to %lld.\n", name, given,
             (long long)least, (long long)most);
     return false;
 }
@@ -56,7 +56,7 @@ enum ctl_exit ctl_failed(const struct ctl *ctl)
     return CTL_FAILED;
 }
 
-/* Reads to the end of the file; false on an error, or when there are more than size bytes. */
+/* Reads to the end of the file. Returns false on an error, or if there are more than size bytes. */
 static bool descriptor_read(int descriptor, unsigned char *bytes, size_t size)
 {
     size_t done = 0;
@@ -85,8 +85,8 @@ enum iw_error ctl_file_read(struct context *context, const char *path, size_t li
     *size = (size_t)facts.st_size;
     if (*size > limit) {
         close(descriptor);
-        return context_fail(context, IW_PAYLOAD_TOO_LARGE, "%s: %zu bytes, the limit is %zu.", path, *size,
-                            limit);
+        return context_fail(context, IW_PAYLOAD_TOO_LARGE,
+                            "%s: the file has %zu bytes; at most %zu are allowed.", path, *size, limit);
     }
     *bytes = malloc(*size + 1);
     bool is_read = *bytes != NULL && descriptor_read(descriptor, *bytes, *size);
@@ -111,14 +111,15 @@ static bool descriptor_write(int descriptor, const unsigned char *bytes, size_t 
     return fsync(descriptor) == 0;
 }
 
-/* How a file gets its name, and its rights. */
+/* How a file gets its name and its permissions. */
 struct placing {
     int (*place)(const char *from, const char *to); /* rename or link */
     unsigned mode;                                  /* within the umask */
-    const struct stat *before; /* NULL, or the file whose mode, owner and group it gets */
+    const struct stat
+        *before; /* the file whose mode, owner and group the new file gets; NULL if there is none */
 };
 
-/* Writes a temporary file in the same folder, then gives it its name with one atomic call. */
+/* Writes a temporary file in the same folder, then gives it the final name with one atomic call. */
 static enum iw_error file_place(struct context *context, const char *path, const void *bytes, size_t size,
                                 const struct placing *placing)
 {
@@ -152,7 +153,8 @@ enum iw_error ctl_file_write(struct context *context, const char *path, const ch
         int why = errno;
         free(real);
         return context_fail(context, IW_IO_FAILED, "%s: %s.", path,
-                            why == ENOENT ? "is a symbolic link to nothing; name a file" : strerror(why));
+                            why == ENOENT ? "is a symbolic link whose target does not exist; name a file"
+                                          : strerror(why));
     }
     enum iw_error error =
         S_ISREG(before.st_mode)

@@ -1,8 +1,8 @@
 /*
  * imgwardctl: one table of commands, one file per group of commands.
  *
- * A table entry has the words of a command ("image", "embed"), its options and arguments, its
- * help line, and its function. Help, manual page and shell completion are made from the table.
+ * A table entry has the words of a command ("image", "embed"), the options and arguments, the help line, and
+ * the function. Help, manual page and shell completion are generated from the table.
  */
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
@@ -17,21 +17,22 @@ enum { ctl_options_max = 16, ctl_arguments_max = 16 };
 /* Exit codes of all commands. */
 enum ctl_exit {
     CTL_DONE = 0,
-    CTL_NEGATIVE = 1, /* the answer is no: no watermark found, a check of doctor failed */
+    CTL_NEGATIVE = 1, /* a negative result: no watermark was found, or a check of doctor failed */
     CTL_FAILED = 2    /* bad usage, bad input or an error, with a line on stderr */
 };
 
 struct ctl_option {
     const char *name;  /* "--strength" */
-    const char *value; /* name of the value in the help; NULL: an option without a value */
+    const char *value; /* name of the value in the help; NULL if the option has no value */
     const char *help;
 };
 
 struct ctl {
     struct context *context;
     const struct ctl_command *command;
-    const char *config_path;             /* --config FILE, or the default path */
-    const char *values[ctl_options_max]; /* by index in the command's table; NULL: not given; "" for a flag */
+    const char *config_path; /* --config FILE, or the default path */
+    const char
+        *values[ctl_options_max]; /* by index in the command's table; NULL if not given; "" for a flag */
     const char *arguments[ctl_arguments_max];
     unsigned argument_count;
 };
@@ -46,17 +47,17 @@ struct ctl_command {
     enum ctl_exit (*run)(struct ctl *ctl);
 };
 
-/* Value of an option of the command; NULL when it was not given. */
+/* Returns the value of an option of the command, NULL if the option was not given. */
 const char *ctl_option(const struct ctl *ctl, const char *name);
 
 /*
- * Reads an integer option within a range; fallback when it was not given. False, with a line
- * on stderr, when the value is invalid.
+ * Reads an integer option within a range. The value is fallback if the option was not given. If the value is
+ * invalid, prints a line on stderr and returns false.
  */
 bool ctl_option_integer(const struct ctl *ctl, const char *name, int64_t least, int64_t most,
                         int64_t fallback, int64_t *value);
 
-/* Reads the configuration; false, with a line on stderr, on errors. */
+/* Reads the configuration. After an error, prints a line on stderr and returns false. */
 bool ctl_config(struct ctl *ctl, struct config *config);
 
 /* Prints "imgwardctl: SENTENCE" for the context's error on stderr and returns CTL_FAILED. */
@@ -70,14 +71,17 @@ enum iw_error ctl_file_read(struct context *context, const char *path, size_t li
                             size_t *size) IW_MUST_USE;
 
 /*
- * Writes a file atomically: a temporary file, then a rename.  A symbolic link is followed.  An existing file
- * keeps its mode, owner and group.  A new one has the permissions of the file source within the umask.
- * IO_FAILED for a device, a pipe and another special file, which a rename would replace.
+ * Writes a file atomically: a temporary file, then a rename. A symbolic link is followed. An existing file
+ * keeps its mode, owner and group. A new file has the permissions of the file source within the umask.
+ * IO_FAILED for a device, a pipe or another special file, because a rename would replace it.
  */
 enum iw_error ctl_file_write(struct context *context, const char *path, const char *source, const void *bytes,
                              size_t size) IW_MUST_USE;
 
-/* Makes a new file such as a secret atomically: TWIN_EXISTS when the path exists; it is not changed. */
+/*
+ * Creates a new file, such as a secret, atomically. TWIN_EXISTS if the path exists; the existing file is not
+ * changed.
+ */
 enum iw_error ctl_file_make(struct context *context, const char *path, const void *bytes, size_t size,
                             unsigned mode) IW_MUST_USE;
 

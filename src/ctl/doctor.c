@@ -1,8 +1,8 @@
 /*
  * imgwardctl doctor: one line per check, with "ok" or the remedy.
  *
- * Each check is a row of the table. When the database or Redis is not reachable, the checks
- * that need it are skipped, so that one failure is reported once.
+ * Each check is a row of the table. If the database or Redis is not reachable, the checks that depend on it
+ * are skipped, so that one failure is reported only once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -56,8 +56,8 @@ enum doctor_verdict { DOCTOR_OK, DOCTOR_WRONG, DOCTOR_SKIPPED };
 struct doctor {
     struct ctl *ctl;
     struct config config;
-    struct db db;        /* connection is NULL when its password cannot be read */
-    struct redis *redis; /* NULL when its password cannot be read */
+    struct db db;        /* connection is NULL if the password cannot be read */
+    struct redis *redis; /* NULL if the password cannot be read */
     struct db_server server;
     struct site site;
     bool is_database_there;
@@ -153,7 +153,7 @@ static enum doctor_verdict check_database(struct doctor *doctor)
     int64_t free_bytes, size_bytes;
     const char *folder = db_folder(&doctor->db);
     if (folder == NULL || !storage_room(folder, &free_bytes, &size_bytes))
-        return say(doctor, DOCTOR_OK, "version %s; the room on its disk is not known",
+        return say(doctor, DOCTOR_OK, "version %s; the free space on its disk is unknown",
                    doctor->server.version);
     return say(doctor, free_bytes < doctor->config.store_free_min_bytes ? DOCTOR_WRONG : DOCTOR_OK,
                "version %s, %" PRId64 " MiB are free at %s", doctor->server.version, free_bytes >> 20,
@@ -202,7 +202,7 @@ static enum doctor_verdict check_clock(struct doctor *doctor)
 {
     if (!doctor->is_database_there)
         return say(doctor, DOCTOR_SKIPPED, "the database is not reachable");
-    /* Read again, because the checks before took time. */
+    /* The time is read again, because the previous checks took time. */
     if (db_server_read(&doctor->db, &doctor->server) != IW_OK)
         return say_error(doctor, "");
     int64_t difference_ms = clock_now_ms() - doctor->server.now_ms;
@@ -257,7 +257,7 @@ static enum doctor_verdict check_migrations(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "all %u applied", count);
 }
 
-/* Reads ids only.  A key that cannot be read has its own line above. */
+/* Reads only ids. A key that cannot be read has a separate line above. */
 static enum doctor_verdict check_keys(struct doctor *doctor)
 {
     struct context *context = doctor->ctl->context;
@@ -281,12 +281,15 @@ static enum doctor_verdict check_keys(struct doctor *doctor)
         unknown += fit == KEYRING_UNKNOWN;
     }
     if (unknown > 0)
-        return say(doctor, DOCTOR_OK, "%u are not recorded in the database yet; the next start does it",
+        return say(doctor, DOCTOR_OK, "%u are not recorded in the database yet; the next start records them",
                    unknown);
     return say(doctor, DOCTOR_OK, "are those of this database");
 }
 
-/* Each server of database.hosts.  Two writable ones that do not replicate from each other would diverge. */
+/*
+ * Checks each server of database.hosts. Two writable servers that do not replicate from each other would
+ * diverge.
+ */
 static enum doctor_verdict check_hosts(struct doctor *doctor)
 {
     unsigned count = doctor->db.connection == NULL ? 0 : db_host_count(doctor->db.connection), ready = 0,
@@ -312,7 +315,7 @@ static enum doctor_verdict check_hosts(struct doctor *doctor)
                    "%u servers without Galera are writable; set read_only on all but one", plain);
     if (doctor->server.cluster_size > 0 && doctor->server.cluster_size != count)
         return say(doctor, DOCTOR_WRONG,
-                   "wsrep_cluster_size is %" PRId64 ", and database.hosts names %u servers",
+                   "wsrep_cluster_size is %" PRId64 ", but database.hosts names %u servers",
                    doctor->server.cluster_size, count);
     return say(doctor, DOCTOR_OK, "%u of %u are writable, %s is used%s%s", ready, count, in_use,
                doctor->server.cluster_size > 0 ? ", its node is " : "",
@@ -350,7 +353,7 @@ static enum doctor_verdict check_redis(struct doctor *doctor)
                        NULL);
     if (reply.kind != REDIS_LIST || reply.length != 2 || reply.items[1].kind != REDIS_TEXT)
         return say(doctor, DOCTOR_OK, "answers; it does not allow reading its eviction policy");
-    /* Keys with a lifetime may be evicted early; wake-ups and other keys without one must stay. */
+    /* Keys with a lifetime may be evicted early; wake-ups and other keys without a lifetime must stay. */
     if (strncmp(reply.items[1].text, "allkeys", 7) == 0)
         return say(doctor, DOCTOR_WRONG,
                    "evicts by %s and may lose rate limits and wake-ups; set maxmemory-policy volatile-ttl",
@@ -367,7 +370,7 @@ static enum doctor_verdict check_sentinels(struct doctor *doctor)
     if (doctor->redis == NULL)
         return say(doctor, DOCTOR_SKIPPED, "Redis's password cannot be read");
     if (count == 0)
-        return say(doctor, DOCTOR_OK, "none; redis.sentinels names some");
+        return say(doctor, DOCTOR_OK, "not used; redis.sentinels would name them");
     endpoints_read(doctor->config.redis_sentinels, 0, sentinels);
     for (unsigned i = 0; i < count; i++) {
         const char *named = redis_sentinel_master(doctor->redis, doctor->ctl->context, i);
@@ -375,7 +378,8 @@ static enum doctor_verdict check_sentinels(struct doctor *doctor)
             return say(doctor, DOCTOR_WRONG, "%s does not know a master %s", sentinels[i].host,
                        doctor->config.redis_master);
         if (master != NULL && strcmp(master, named) != 0)
-            return say(doctor, DOCTOR_WRONG, "they name %s and %s as master", master, named);
+            return say(doctor, DOCTOR_WRONG, "the Sentinels disagree: %s and %s are named as master", master,
+                       named);
         master = named;
     }
     return say(doctor, DOCTOR_OK, "all %u name %s", count, master);
@@ -396,7 +400,7 @@ static enum iw_error store_try(struct context *context, struct storage *storage)
     return error == IW_OK ? storage_delete(storage, context, &key) : error;
 }
 
-/* False when a folder of the store is on another file system than the store. */
+/* Returns false if a folder of the store is on another file system than the store. */
 static bool is_one_file_system(struct doctor *doctor)
 {
     static const char *const folders[] = {"in", "original", "out", "zip", "thumb", "tmp"};
@@ -464,9 +468,10 @@ static enum doctor_verdict answer_verdict(struct doctor *doctor, const struct im
         return say(doctor, DOCTOR_WRONG,
                    "is not sealed: %s Missing: seccomp%s; worker.allow_unsealed allows that", answer->cause,
                    is_landlocked ? "" : ", landlock");
-    return say(doctor, DOCTOR_OK,
-               "starts, is sealed%s, has read its weights and its key (tried by doctor, outside the unit)",
-               is_landlocked ? "" : " (only by seccomp: this kernel has no Landlock)");
+    return say(
+        doctor, DOCTOR_OK,
+        "starts, is sealed%s, and has read the weights and the key (started by doctor, outside the unit)",
+        is_landlocked ? "" : " (only by seccomp: this kernel has no Landlock)");
 }
 
 static enum doctor_verdict check_image_process(struct doctor *doctor)
@@ -503,7 +508,7 @@ static uint64_t megapixels_most(const struct config *config, enum order_type typ
     return held < allowed ? held : allowed;
 }
 
-/* Each process may use its limit, and its results half of that (image/main.c). */
+/* Each process may use its memory limit, and half as much again for its results (image/main.c). */
 static enum doctor_verdict check_memory(struct doctor *doctor)
 {
     const struct config *config = &doctor->config;
@@ -530,7 +535,7 @@ static enum doctor_verdict check_memory(struct doctor *doctor)
 
 /* ---- running processes ---- */
 
-/* A socket that no process serves was left by a pool that died. */
+/* A socket that no process serves is left over from a pool that died. */
 static enum doctor_verdict check_socket(struct doctor *doctor, const char *path, const char *unit)
 {
     struct stat facts;
@@ -586,7 +591,7 @@ static enum doctor_verdict check_workers(struct doctor *doctor)
                report);
 }
 
-/* The worker sends mails; doctor reads how the last ones fared. */
+/* The worker sends mail; doctor reads the outcome of the last messages. */
 static enum doctor_verdict check_mail(struct doctor *doctor)
 {
     struct worker_row *workers;
@@ -601,13 +606,13 @@ static enum doctor_verdict check_mail(struct doctor *doctor)
         return say_error(doctor, "");
     const struct worker_row *failed = health_mail_failed(workers, count);
     if (failed != NULL)
-        return say(doctor, DOCTOR_WRONG, "the last one failed at %s: %s; see [mail] of the configuration",
+        return say(doctor, DOCTOR_WRONG, "the last mail failed at %s: %s; see [mail] of the configuration",
                    clock_iso_text(arena, failed->mail_failed_ms), failed->mail_reason);
     for (unsigned i = 0; i < count; i++)
         sent_ms = workers[i].mail_sent_ms > sent_ms ? workers[i].mail_sent_ms : sent_ms;
     if (sent_ms == 0)
-        return say(doctor, DOCTOR_OK, "none was sent or failed since the worker's start");
-    return say(doctor, DOCTOR_OK, "the last one was sent at %s", clock_iso_text(arena, sent_ms));
+        return say(doctor, DOCTOR_OK, "no mail was sent or failed since the worker started");
+    return say(doctor, DOCTOR_OK, "the last mail was sent at %s", clock_iso_text(arena, sent_ms));
 }
 
 /* ---- nginx ---- */
@@ -635,7 +640,7 @@ static enum doctor_verdict check_nginx(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "passes requests to the pool and serves files from the store");
 }
 
-/* Parses an nginx size such as "50m" into bytes; -1 when it is invalid. */
+/* Parses an nginx size such as "50m" into bytes; -1 if it is invalid. */
 static int64_t size_read(const char *text)
 {
     char *end;
@@ -647,7 +652,7 @@ static int64_t size_read(const char *text)
     return end == text ? -1 : (int64_t)value << shift;
 }
 
-/* client_max_body_size of one of the project's locations; -1 when it is missing. */
+/* Returns client_max_body_size of a location, or -1 if it is missing. */
 static int64_t location_size(const struct doctor *doctor, const char *location)
 {
     const char *at = strstr(doctor->site.text, location);
@@ -674,7 +679,7 @@ static enum doctor_verdict check_body_sizes(struct doctor *doctor)
     return say(doctor, DOCTOR_OK, "nginx and imgward.conf agree");
 }
 
-/* Uploads in progress write here, as unlinked files. */
+/* Uploads in progress are written here as unlinked files. */
 static enum doctor_verdict check_upload_room(struct doctor *doctor)
 {
     int64_t free_bytes, all_bytes, least_bytes = doctor->config.store_upload_max_bytes * uploads_least;
@@ -756,7 +761,7 @@ static enum ctl_exit doctor_run(struct ctl *ctl)
     if (!ctl_config(ctl, &doctor.config))
         return CTL_NEGATIVE;
     clock_offset_set_s(doctor.config.test_clock_offset_s);
-    /* Only root can read these, so they are read before root becomes the service's user. */
+    /* Only root can read these files, so they are read before the process becomes the service's user. */
     const char *file = ctl_option(ctl, "--nginx");
     site_read(ctl->context, file != NULL ? file : doctor.config.api_nginx_file, doctor.config.api_public_url,
               &doctor.site);
@@ -782,9 +787,8 @@ const struct ctl_command doctor_commands[] = {
      .arguments = "",
      .options = {{"--nginx", "FILE", "nginx's configuration file, instead of api.nginx_file"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
-     .help = "Check everything that the service needs, one line each; end with the steps that are left to "
-             "do; exit code 1 when a "
-             "check fails or a step is left.",
+     .help = "Check everything that the service needs, one line each; end with the remaining steps; exit "
+             "code 1 if a check fails or a step remains.",
      .run = doctor_run},
     {.words = {NULL}},
 };

@@ -22,7 +22,7 @@ static const char *text_of(const struct config *config, size_t offset)
     return *(const char *const *)((const char *)config + offset);
 }
 
-/* Fills the user of a program and its password; user->user is "" when the program has none. */
+/* Fills the user of a program and the password; user->user is "" if the program has no separate user. */
 static enum iw_error user_read(struct context *context, const struct config *config,
                                enum grants_program program, struct provision *user)
 {
@@ -32,9 +32,10 @@ static enum iw_error user_read(struct context *context, const struct config *con
         config_secret(context, text_of(config, keys[program].password_file), &user->password);
     if (error != IW_OK || user->user[0] == '\0' || provision_is_sound(user))
         return error;
-    return context_fail(context, IW_CONFIG_INVALID,
-                        "The user %s of %s, or its password, has characters that need quoting.", user->user,
-                        grants_program_name(program));
+    return context_fail(
+        context, IW_CONFIG_INVALID,
+        "The name or the password of the user %s of %s has characters that need quoting; choose others.",
+        user->user, grants_program_name(program));
 }
 
 const char *grants_password_file(const struct config *config, enum grants_program program)
@@ -84,8 +85,8 @@ static enum ctl_exit grants_print_run(struct ctl *ctl)
 const struct ctl_command grants_commands[] = {
     {.words = {"grants"},
      .arguments = "",
-     .help = "Print the statements that make the programs' users of the database and give each its rights.  "
-             "init runs them where root is the database's administrator.",
+     .help = "Print the statements that create the database users of the programs and grant them their "
+             "rights.  init runs the statements itself if root is the database's administrator.",
      .run = grants_print_run},
     {.words = {NULL}},
 };

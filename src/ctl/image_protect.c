@@ -18,7 +18,7 @@ static bool strength_read(const struct ctl *ctl, enum protect_strength *strength
     *strength = PROTECT_STANDARD;
     if (name == NULL || protect_strength_by_name(name, strength))
         return true;
-    fprintf(stderr, "imgwardctl: --strength is low, standard or high.\n");
+    fprintf(stderr, "imgwardctl: --strength must be low, standard or high.\n");
     return false;
 }
 
@@ -36,16 +36,16 @@ static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture
 
 enum { colors_max = 3 };
 
-/* What --verbose and --json print. */
+/* The figures that --verbose and --json print. */
 struct protect_summary {
     const char *path, *strength;
-    const char *notes; /* NULL: none */
+    const char *notes; /* NULL if there is none */
     struct protect_report report;
     unsigned colors;
     double tint[colors_max]; /* mean change of red, green and blue, or of grey, in levels of 255 */
 };
 
-/* Sums the differences of the decoded result and the original. */
+/* Sums the differences between the decoded result and the original. */
 struct tint_comparison {
     const struct image *original;
     struct protect_summary *summary;
@@ -185,8 +185,9 @@ const struct ctl_command image_protect_commands[] = {
      .arguments_least = 2,
      .arguments_most = 2,
      .options = {{"--strength", "NAME", "visibility: low, standard (when omitted) or high"},
-                 {"--seed", "N", "seed of the perturbation's noise; 0 when omitted"},
-                 {"--weights", "FILE", "weights of the network, instead of the configured file"},
+                 {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
+                 {"--weights", "FILE",
+                  "file with the weights of the network, instead of the configured file"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help = "Add the anti-AI perturbation and the metadata opt-out to a picture.",

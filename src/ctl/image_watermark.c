@@ -19,7 +19,10 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { number_bytes = 8, file_bytes_max = 512 * 1024 * 1024, progress_ms = 5000 };
 
-/* Reads the key from --key-file, else from the configured file. False, with a line on stderr, on errors. */
+/*
+ * Reads the key from --key-file, otherwise from the configured file. After an error, prints a line on stderr
+ * and returns false.
+ */
 static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
 {
     const char *path = ctl_option(ctl, "--key-file");
@@ -38,8 +41,8 @@ static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
     for (unsigned i = 0; is_key && i < WATERMARK_KEY_BYTES; i++)
         key[i] = bytes[i];
     if (!is_key)
-        fprintf(stderr, "imgwardctl: %s: a watermark key has exactly %d bytes, this file has %zu.\n", path,
-                WATERMARK_KEY_BYTES, size);
+        fprintf(stderr, "imgwardctl: %s: a watermark key must have exactly %d bytes; this file has %zu.\n",
+                path, WATERMARK_KEY_BYTES, size);
     crypto_wipe(bytes, size);
     free(bytes);
     return is_key;
@@ -59,7 +62,10 @@ static bool number_read(const struct ctl *ctl, uint64_t *number)
     return true;
 }
 
-/* The account of --account; 0 without the option. False, with a line on stderr, when it is no number. */
+/*
+ * Reads the account of --account; 0 without the option. If the value is not a number, prints a line on stderr
+ * and returns false.
+ */
 static bool account_read(const struct ctl *ctl, int64_t *id)
 {
     const char *given = ctl_option(ctl, "--account");
@@ -139,10 +145,10 @@ static enum ctl_exit embed_run(struct ctl *ctl)
 struct extraction {
     struct codec_picture suspect;
     struct codec_picture original;
-    const struct image *original_image; /* NULL: no original */
+    const struct image *original_image; /* NULL if there is no original */
     uint8_t key[WATERMARK_KEY_BYTES];   /* the master key */
     struct config config;
-    const struct db *db; /* NULL: no database */
+    const struct db *db; /* NULL without a database */
     int64_t *account_ids;
     size_t account_count;
     struct watermark_numbers numbers;
@@ -181,7 +187,7 @@ static enum iw_error accounts_choose(struct ctl *ctl, struct extraction *work, i
     return IW_OK;
 }
 
-/* Read with the key of one account, and compare with its own numbers. */
+/* Reads with the key of one account, and compares the result with the numbers of that account. */
 static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, int64_t account_id)
 {
     struct watermark_candidates candidates = {0, NULL};
@@ -222,7 +228,7 @@ static void match_print(const struct extraction *work, int64_t account_id, unsig
                                              : "too little is left to compare it with the marked one");
 }
 
-/* Print on stderr whose copy a number is. The API reports a mark to that account only. */
+/* Prints on stderr to which account a number belongs. The API reports a mark only to that account. */
 static void owner_print(struct ctl *ctl, const struct extraction *work, unsigned index)
 {
     struct text_owner owner;
@@ -235,16 +241,17 @@ static void owner_print(struct ctl *ctl, const struct extraction *work, unsigned
                 owner.account_id, owner.account_name, owner.order_id, owner.file_position,
                 ctl_time(ctl, owner.created_at_ms), owner.text);
     else if (is_asked)
-        fprintf(stderr, "no account has a text with it; another service or database made this mark\n");
+        fprintf(stderr,
+                "no account has a text with this number; the mark comes from another service or database\n");
     else
-        fprintf(stderr, "its account is unknown, because the database was not asked\n");
+        fprintf(stderr, "the account is unknown, because the database was not queried\n");
     fprintf(stderr, "certainty: at most one of %" PRId64 " pictures without a mark gives this answer\n",
             work->numbers.certainties[index]);
     if (is_found)
         match_print(work, owner.account_id, index);
 }
 
-/* Print what the key of one account has read. */
+/* Prints the numbers that were read with the key of one account. */
 static void numbers_print(struct ctl *ctl, const struct extraction *work)
 {
     bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
@@ -257,7 +264,7 @@ static void numbers_print(struct ctl *ctl, const struct extraction *work)
     }
 }
 
-/* Try all accounts in turn: a collage may hold marks of several. */
+/* Tries all accounts in turn, because a collage may contain marks of several accounts. */
 static enum iw_error extract(struct ctl *ctl, struct extraction *work, unsigned *found)
 {
     int64_t told_ms = clock_monotonic_ms();
@@ -286,7 +293,7 @@ static enum ctl_exit extract_run(struct ctl *ctl)
                     (ctl_option(ctl, "--key-file") != NULL || ctl_config(ctl, &work.config));
     if (!is_ready)
         return CTL_FAILED;
-    /* The store's user may not read the files: they come first. */
+    /* The files are read first, because the service's user may not be able to read them. */
     enum iw_error error = pictures_read(ctl, &work);
     if (error == IW_OK)
         error = accounts_choose(ctl, &work, account_id);
@@ -318,7 +325,7 @@ static enum ctl_exit key_run(struct ctl *ctl)
 
 #define KEY_FILE                                                                                             \
     {                                                                                                        \
-        "--key-file", "FILE", "file of the 32 secret bytes; image.watermark_key_file when omitted"           \
+        "--key-file", "FILE", "file with the 32 secret bytes; image.watermark_key_file when omitted"         \
     }
 
 const struct ctl_command image_watermark_commands[] = {
@@ -330,27 +337,28 @@ const struct ctl_command image_watermark_commands[] = {
                  {"--account", "ID", "number of the account whose key is used; none when omitted"},
                  KEY_FILE,
                  {"--verbose", NULL, "print the strength of the mark on stderr"}},
-     .help = "Embed a number in a picture; OUT has the format of IN, whatever its name.",
+     .help = "Embed a number in a picture; OUT has the format of IN, regardless of its name.",
      .run = embed_run},
     {.words = {"image", "extract"},
      .arguments = "IN",
      .arguments_least = 1,
      .arguments_most = 1,
      .options =
-         {{"--account", "ID", "number of the account whose mark is looked for; all in turn when omitted"},
+         {{"--account", "ID",
+           "number of the account whose mark is looked for; all accounts in turn when omitted"},
           KEY_FILE,
-          {"--original", "FILE", "unmarked original, to read weaker marks"},
+          {"--original", "FILE", "unmarked original; allows weaker marks to be read"},
           {"--verbose", NULL,
            "print on stderr the pose, the correlation, the account, order, file and text of the number, "
            "the certainty, and whether the picture is the marked one"}},
-     .help = "Print the numbers of a picture's watermarks, one a line; exit code 1 and no output when it has "
-             "none.",
+     .help = "Print the numbers of a picture's watermarks, one per line; exit code 1 and no output if there "
+             "is no watermark.",
      .run = extract_run},
     {.words = {"image", "key"},
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Make the secret key of the watermark: 32 random bytes, mode 0600.",
+     .help = "Create the secret key of the watermark: 32 random bytes, mode 0600.",
      .run = key_run},
     {.words = {NULL}},
 };

@@ -1,7 +1,7 @@
 /*
- * imgwardctl init: sets up an installed service for its first run. Each step is a row of a
- * table. It reports "made", "there" (it existed already), or the work left to the operator. A
- * second run changes nothing.
+ * imgwardctl init: sets up an installed service for its first run. Each step is a row of a table. Each step
+ * reports "made", "there" (it already existed), or the work that is left to the operator. A second run
+ * changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,8 @@ struct init {
     struct config administrator_config;
     const char *password; /* database password of the service's user; "" for unix_socket authentication */
     bool has_administrator;
-    struct db db; /* connection: the administrator's handle when available, else the service's, else NULL */
+    struct db
+        db; /* connection is the administrator's if available, otherwise the service's, otherwise NULL */
     bool has_tables; /* all migrations are applied */
     char line[1024];
 };
@@ -72,7 +73,7 @@ static enum init_verdict say_error(struct init *init)
 /* ---- secrets ---- */
 
 /*
- * When root creates a secret, its group becomes the group of its folder (root:imgward for
+ * If root creates a secret, its group becomes the group of its folder (root:imgward for
  * /etc/imgward). That group may read the secret but not write it.
  */
 static bool secret_share(struct init *init, const char *path)
@@ -87,7 +88,7 @@ static bool secret_share(struct init *init, const char *path)
     return false;
 }
 
-/* Reports a secret: it exists, it was created, or creating it failed. */
+/* Reports whether a secret exists, was created, or could not be created. */
 static enum init_verdict secret_report(struct init *init, const char *path, enum iw_error error)
 {
     struct stat facts;
@@ -118,8 +119,8 @@ static enum iw_error watermark_key_make(struct context *context, const char *pat
 }
 
 /*
- * True when the database belongs to a service that has run, so that a missing key was lost. Its keys
- * are in the backup of that service.
+ * Returns true if the database belongs to a service that has run. A missing key was then lost; the backup of
+ * that service has it.
  */
 static enum iw_error key_is_lost(struct init *init, enum keyring_purpose purpose, bool *is_lost)
 {
@@ -135,7 +136,7 @@ static enum iw_error key_is_lost(struct init *init, enum keyring_purpose purpose
     return error;
 }
 
-/* Compares an existing key with the database, and records its id when there is none. */
+/* Compares an existing key with the database, and records the id of the key if the database has none. */
 static enum init_verdict key_compare(struct init *init, enum keyring_purpose purpose,
                                      enum init_verdict verdict)
 {
@@ -148,7 +149,7 @@ static enum init_verdict key_compare(struct init *init, enum keyring_purpose pur
     return error == IW_OK ? verdict : say_error(init);
 }
 
-/* A key is made for a new service only. */
+/* A key is created only for a new service. */
 static enum init_verdict step_key(struct init *init, enum keyring_purpose purpose,
                                   enum iw_error (*make)(struct context *context, const char *path),
                                   const char *command)
@@ -159,13 +160,14 @@ static enum init_verdict step_key(struct init *init, enum keyring_purpose purpos
     if (access(path, F_OK) == 0)
         return key_compare(init, purpose, secret_report(init, path, IW_TWIN_EXISTS));
     if (init->db.connection != NULL && !init->has_tables)
-        return say(init, INIT_TO_DO, "needs the tables: the database decides whether %s may be made", path);
+        return say(init, INIT_TO_DO,
+                   "needs the tables, because the database decides whether %s may be created", path);
     if (init->has_tables && key_is_lost(init, purpose, &is_lost) != IW_OK)
         return say_error(init);
     if (is_lost)
         return say(init, INIT_TO_DO,
-                   "%s is missing, and the database was used with it; restore it from the backup, or from "
-                   "another host of this service.  If it is lost for ever: imgwardctl %s %s, then "
+                   "%s is missing, but the database was used with it; restore the file from the backup, or "
+                   "from another host of this service.  If it is lost for ever: imgwardctl %s %s, then "
                    "imgwardctl secret accept %s",
                    path, command, path, keyring_name(purpose));
     return key_compare(init, purpose, secret_report(init, path, make(context, path)));
@@ -211,8 +213,8 @@ static enum init_verdict step_password(struct init *init)
 /* ---- the database ---- */
 
 /*
- * Tests whether the service's user can connect. With unix_socket authentication, root takes
- * that user's id for the test.
+ * Tests whether the service's user can connect. With unix_socket authentication, a process of root takes the
+ * id of that user for the test.
  */
 static enum iw_error service_ping(struct init *init, const struct db *db)
 {
@@ -226,7 +228,7 @@ static enum iw_error service_ping(struct init *init, const struct db *db)
     return error;
 }
 
-/* The handle of a local database's administrator, who is root over the socket; NULL when that fails. */
+/* Returns the handle of a local database's administrator, who is root over the socket; NULL if that fails. */
 static struct db_connection *administrator_open(struct init *init, const char *database)
 {
     if (geteuid() != 0 || init->config.database_socket[0] == '\0')
@@ -240,18 +242,18 @@ static struct db_connection *administrator_open(struct init *init, const char *d
     return NULL;
 }
 
-/* The administrator must create the database; prints the statements to run. */
+/* Prints the statements with which the administrator must create the database. */
 static enum init_verdict statements_report(struct init *init, const struct provision *provision)
 {
     const char *statements[provision_statements_max];
     const struct provision shown = {provision->database, provision->user,
                                     provision->password[0] != '\0' ? "THE-PASSWORD" : ""};
     provision_statements(init->ctl->context->arena, &shown, statements);
-    return say(init, INIT_TO_DO, "not reachable as %s; its administrator must run: %s; %s; %s",
+    return say(init, INIT_TO_DO, "not reachable as %s; the administrator must run: %s; %s; %s",
                provision->user, statements[0], statements[1], statements[2]);
 }
 
-/* Opens the database for the following steps, as administrator when possible. */
+/* Opens the database for the following steps, as the administrator if possible. */
 static enum iw_error database_open(struct init *init, bool has_administrator)
 {
     const struct db service = {init->ctl->context, db_new(&init->config, init->password)};
@@ -285,7 +287,7 @@ static enum init_verdict step_database(struct init *init)
                    config->database_name, config->database_user);
     if (has_administrator && ctl_is_socket_user(config) && getpwnam(config->database_user) == NULL)
         return say(init, INIT_TO_DO,
-                   "the system has no user %s; systemd-sysusers creates it from imgward.sysusers",
+                   "the system user %s does not exist; systemd-sysusers creates it from imgward.sysusers",
                    config->database_user);
     if (has_administrator)
         return say_error(init);
@@ -307,7 +309,7 @@ static enum init_verdict step_tables(struct init *init)
 
 /* ---- the programs' users of the database ---- */
 
-/* Makes the missing password files of the programs' users. */
+/* Creates the missing password files of the programs' users. */
 static enum iw_error passwords_make(struct init *init)
 {
     struct context *context = init->ctl->context;
@@ -338,7 +340,7 @@ static enum init_verdict step_grants(struct init *init)
         return say_error(init);
     if (!init->has_administrator)
         return say(init, INIT_THERE,
-                   "not checked; the administrator must have run the output of imgwardctl grants");
+                   "not checked; the administrator must run the statements that imgwardctl grants prints");
     if (grants_apply(&init->db, &init->config, &made) != IW_OK)
         return say_error(init);
     return made > 0 ? say(init, INIT_MADE, "%u users with the rights of their programs", made)
@@ -416,7 +418,7 @@ static enum init_verdict step_account(struct init *init)
 
 /* ---- the first user of the console ---- */
 
-/* The first account gets the user: accounts are listed by number. */
+/* The user belongs to the first account in the list, which is sorted by number. */
 static enum init_verdict user_report(struct init *init, const char *email, const struct account_row *account)
 {
     struct context *context = init->ctl->context;
@@ -451,7 +453,8 @@ static enum init_verdict step_user(struct init *init)
     if (total > 0)
         return say(init, INIT_THERE, "%" PRId64 " users; imgwardctl user list shows them", total);
     if (email == NULL || account_count == 0)
-        return say(init, INIT_TO_DO, "run imgwardctl init --user EMAIL for the first user of the console");
+        return say(init, INIT_TO_DO,
+                   "run imgwardctl init --user EMAIL to create the first user of the console");
     return user_report(init, email, &accounts[0]);
 }
 
@@ -463,7 +466,7 @@ static const struct {
     {"database", step_database},
     {"tables", step_tables},
     {"grants", step_grants},
-    /* After the tables: a missing key is made only for a new database. */
+    /* This step follows the tables, because a missing key is created only for a new database. */
     {"signing keys", step_signing_keys},
     {"sealing key", step_sealing_key},
     {"watermark key", step_watermark_key},
@@ -473,7 +476,7 @@ static const struct {
     {"user", step_user},
 };
 
-/* The last lines: what was made, and what is left to the operator. */
+/* Prints the last lines: the number of things made, and the steps that are left to the operator. */
 static void init_end(struct init *init, const unsigned counts[])
 {
     struct site site;
@@ -516,13 +519,14 @@ static enum ctl_exit init_run(struct ctl *ctl)
 const struct ctl_command init_commands[] = {
     {.words = {"init"},
      .arguments = "",
-     .options = {{"--account", "NAME", "name of the first account; \"first\" when omitted"},
-                 {"--plan", "PLAN", "plan of the first account: free (when omitted), pro or enterprise"},
-                 {"--user", "EMAIL",
-                  "make the first user of the web console, of the operator, and print its password"},
-                 {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
-     .help = "Set up a first run: make secrets, database, tables, and an account with its key; end with the "
-             "steps that are left to do.  A repeated run changes nothing.",
+     .options =
+         {{"--account", "NAME", "name of the first account; \"first\" when omitted"},
+          {"--plan", "PLAN", "plan of the first account: free (when omitted), pro or enterprise"},
+          {"--user", "EMAIL",
+           "create the first user of the web console, with the operator's rights, and print the password"},
+          {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
+     .help = "Prepare the first run: create secrets, database, tables, and an account with a key; end with "
+             "the steps that are left to do.  A repeated run changes nothing.",
      .run = init_run},
     {.words = {NULL}},
 };

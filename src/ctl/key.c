@@ -1,4 +1,4 @@
-/* imgwardctl key: API keys. A key is only printed when it is created. */
+/* imgwardctl key: API keys. A key is printed only when it is created. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool name_check(const char *name)
     if (text_is_utf8(name, length) && !text_has_control(name, length) &&
         text_code_points(name, length) <= name_code_points_max)
         return true;
-    fprintf(stderr, "imgwardctl: a name has at most %d characters and no control characters.\n",
+    fprintf(stderr, "imgwardctl: a name must have at most %d characters and no control characters.\n",
             name_code_points_max);
     return false;
 }
@@ -130,7 +130,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* A number is an id; any other text is the beginning of a key, or a whole key. */
+/* A number is the id of a key; any other text is the beginning of a key, or a whole key. */
 static enum iw_error key_find(struct ctl *ctl, const struct db *db, int64_t *id)
 {
     const char *given = ctl->arguments[0];
@@ -157,7 +157,7 @@ static enum ctl_exit revoke_run(struct ctl *ctl)
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    printf("key %" PRId64 ": revoked; it is refused everywhere within %" PRId64 " s\n", id,
+    printf("key %" PRId64 ": revoked; every process refuses it within %" PRId64 " s\n", id,
            config.api_key_cache_s);
     return CTL_DONE;
 }
@@ -188,7 +188,7 @@ const struct ctl_command key_commands[] = {
      .arguments_least = 1,
      .arguments_most = 1,
      .options = {{"--name", "NAME", "name to distinguish the keys of an account"},
-                 {"--expires-days", "N", "days until it expires; never when omitted"}},
+                 {"--expires-days", "N", "days until the key expires; never when omitted"}},
      .help = "Create a key for an account (name or number) and print it once.",
      .run = create_run},
     {.words = {"key", "list"},
@@ -207,8 +207,8 @@ const struct ctl_command key_commands[] = {
      .arguments = "KEY",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--days", "N", "days until it expires; it expires now when omitted"}},
-     .help = "Let a key expire later, so that its owner can change to another.",
+     .options = {{"--days", "N", "days until the key expires; it expires now when omitted"}},
+     .help = "Set the time at which a key expires, so that its owner can change to another key.",
      .run = expire_run},
     {.words = {NULL}},
 };

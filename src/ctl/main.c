@@ -1,14 +1,14 @@
-/* imgwardctl: looks up the command, reads its options and runs it. */
+/* imgwardctl: looks up the command, reads the options and runs the command. */
 #include "ctl/ctl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The longest list that can be requested takes a few hundred MiB, printed or as JSON. */
+/* The longest list that can be requested needs a few hundred MiB, in columns or as JSON. */
 static const size_t arena_bytes = (size_t)1 << 30;
 
-/* One line per file of commands; each file of src/ctl has its own table. */
+/* One line per file of commands, each of which has a table. */
 const struct ctl_command *const main_families[] = {
     main_commands,          init_commands,    grants_commands,
     migrate_commands,       account_commands, key_commands,
@@ -90,7 +90,7 @@ static enum ctl_exit config_sample_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* Also prints the values that follow the machine, as the programs use them. */
+/* Also prints the values that were computed from the machine, as the programs use them. */
 static enum ctl_exit config_check_run(struct ctl *ctl)
 {
     struct config config;
@@ -111,7 +111,7 @@ const struct ctl_command main_commands[] = {
     {.words = {"version"}, .arguments = "", .help = "Print the version.", .run = version_run},
     {.words = {"config", "sample"},
      .arguments = "",
-     .help = "Print a configuration with every key at its default.",
+     .help = "Print a sample configuration: every key with its default.",
      .run = config_sample_run},
     {.words = {"config", "check"},
      .arguments = "",
@@ -120,7 +120,7 @@ const struct ctl_command main_commands[] = {
     {.words = {NULL}},
 };
 
-/* Parses the option at argv[*at]; false, with a line on stderr, on errors. */
+/* Parses the option at argv[*at]. After an error, prints a line on stderr and returns false. */
 static bool option_take(struct ctl *ctl, int argc, char **argv, int *at)
 {
     const struct ctl_option *options = ctl->command->options;
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
     arena_free(arena);
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
         return (int)code;
-    /* A key is shown only once, so the command fails when its output could not be written. */
+    /* A key is shown only once, so the command must fail if the output could not be written. */
     fprintf(stderr, "imgwardctl: the output could not be written.\n");
     return CTL_FAILED;
 }

@@ -13,7 +13,7 @@
 
 const char migrate_directory_default[] = IW_DATADIR "/sql";
 
-/* Altering a large table takes long. */
+/* Altering a large table takes a long time. */
 enum { file_bytes_max = 16 * 1024 * 1024, statement_timeout_s = 900 };
 
 static int is_migration(const struct dirent *entry)
@@ -124,8 +124,8 @@ static const struct db *database_open(struct ctl *ctl, struct config *config, st
 }
 
 /*
- * Records the ids of the keys that this host has, so that an upgrade does it before the new programs
- * start.  The migration succeeded: another key is only reported.
+ * Records the ids of the keys of this host, so that an upgrade does this before the new programs start. The
+ * migration has succeeded by then, so a key that does not match is only reported.
  */
 static void keys_record(struct ctl *ctl, const struct db *db, const struct config *config)
 {
@@ -169,7 +169,7 @@ const struct ctl_command migrate_commands[] = {
      .arguments = "",
      .options = {{"--dry-run", NULL, "list the pending migrations and apply none"},
                  {"--administrator", NULL,
-                  "connect as the database's root over its socket, when the service's user may not change "
+                  "connect as the database's root over its socket, if the service's user may not change "
                   "tables; needs root"},
                  {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
      .help = "Apply the pending migrations to the database.",

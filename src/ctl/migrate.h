@@ -10,7 +10,7 @@
 extern const char migrate_directory_default[];
 
 /*
- * Reads every *.sql file of a folder, sorted by name, into the arena. CONFIG_INVALID when
+ * Reads every *.sql file of a folder, sorted by name, into the arena. CONFIG_INVALID if
  * there is none.
  */
 enum iw_error migrate_read(struct context *context, const char *directory, struct migration **migrations,

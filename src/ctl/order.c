@@ -87,22 +87,21 @@ static enum ctl_exit find_run(struct ctl *ctl)
 
 /* ---- order retry, order cancel ---- */
 
-/* Prints the result of a retry; false when no job was changed. */
+/* Prints the result of a retry. Returns false if no job was changed. */
 static bool retry_print(int64_t id, const struct job_retry *done)
 {
     if (done->status == ORDER_PENDING)
-        printf("order %" PRId64 ": is pending; its client has to confirm it\n", id);
+        printf("order %" PRId64 ": is pending; its client must confirm it\n", id);
     else if (done->status != ORDER_IN_PROGRESS)
-        printf("order %" PRId64
-               ": a finished order (%s) cannot be restarted: its inputs are deleted; the client must "
-               "submit a new order\n",
+        printf("order %" PRId64 ": a finished order (%s) cannot be restarted, because its inputs are "
+               "deleted; the client must submit a new order\n",
                id, order_status_name(done->status));
     else
         printf("order %" PRId64 ": %" PRId64 " waiting jobs start now, %" PRId64 " failed jobs are retried\n",
                id, done->hurried, done->reopened);
     if (done->lost > 0)
         printf("order %" PRId64 ": %" PRId64
-               " results that no target accepted are deleted and cannot be pushed again\n",
+               " results were deleted because no target accepted them; they cannot be pushed again\n",
                id, done->lost);
     return done->hurried + done->reopened > 0;
 }
@@ -160,11 +159,11 @@ const struct ctl_command order_commands[] = {
      .run = show_run},
     {.words = {"order", "find"},
      .arguments = "",
-     .options = {{"--account", "ACCOUNT", "only of this account (name or number)"},
+     .options = {{"--account", "ACCOUNT", "only orders of this account (name or number)"},
                  {"--status", "STATUS",
                   "pending, inProgress, complete, failed, detected, undetected, expired"},
                  {"--request-id", "ID", "only the order that this request created (X-Request-Id)"},
-                 {"--name", "WORD", "only with this text in the name"},
+                 {"--name", "WORD", "only orders with this text in the name"},
                  {"--most", "N", "print at most N orders; 50 when omitted"},
                  {"--json", NULL, "print a JSON array"}},
      .help = "List orders of any account, newest first.",
@@ -181,9 +180,9 @@ const struct ctl_command order_commands[] = {
      .arguments = "ID",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--force", NULL, "also with results, which are deleted"}},
-     .help = "Cancel an order that has no result yet: it fails, its webhooks are notified, its uploads are "
-             "deleted.",
+     .options = {{"--force", NULL, "also cancel an order that has results; they are deleted"}},
+     .help = "Cancel an order that has no result yet: the order fails, webhooks are notified, and the "
+             "uploads are deleted.",
      .run = cancel_run},
     {.words = {NULL}},
 };

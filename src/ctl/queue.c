@@ -23,7 +23,7 @@ struct queue_facts {
     struct jobs_count *counts;
     unsigned count;
     struct query_table owners;
-    int64_t wakeups; /* unread wake-ups; -1: Redis is unavailable */
+    int64_t wakeups; /* unread wake-ups; -1 if Redis is unavailable */
 };
 
 static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
@@ -37,7 +37,7 @@ static void queue_print(const struct ctl *ctl, const struct queue_facts *facts)
     if (facts->wakeups >= 0)
         printf("\nwake-ups: %" PRId64 " unread\n\n", facts->wakeups);
     else
-        printf("\nwake-ups: Redis is not reachable, workers find jobs by the sweep\n\n");
+        printf("\nwake-ups: Redis is not reachable; workers find jobs by the sweep\n\n");
     table_print(ctl, &facts->owners);
 }
 
@@ -246,7 +246,7 @@ static enum iw_error leased_count(const struct db *db, int64_t *leased)
     return error;
 }
 
-/* Workers learn of the pause with their next heartbeat; until then they may lease more jobs. */
+/* Workers notice the pause at their next heartbeat; until then they may lease more jobs. */
 static enum ctl_exit drain_run(struct ctl *ctl)
 {
     struct config config;
@@ -295,7 +295,7 @@ const struct ctl_command queue_commands[] = {
     {.words = {"status"},
      .arguments = "",
      .options = {{"--json", NULL, "print a JSON object"}},
-     .help = "Show queue, workers, rates, deliveries and the store's bytes on one screen.",
+     .help = "Show the queue, workers, rates, deliveries and the size of the store on one screen.",
      .run = status_run},
     {.words = {"queue", "status"},
      .arguments = "",
@@ -313,7 +313,7 @@ const struct ctl_command queue_commands[] = {
     {.words = {"queue", "drain"},
      .arguments = "",
      .options = {{"--wait", "S", "wait at most S seconds; 600 when omitted"}},
-     .help = "Pause the queue and wait until no job is running; exit code 1 when some still are.",
+     .help = "Pause the queue and wait until no job is running; exit code 1 if some jobs still are.",
      .run = drain_run},
     {.words = {"queue", "dead"},
      .arguments = "",

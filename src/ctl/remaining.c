@@ -19,8 +19,8 @@ struct remaining {
     const struct config *config;
     const struct db *db;
     const struct site *site;
-    const char *units[UNIT_COUNT]; /* properties of each unit, one a line */
-    char line[line_bytes];         /* empty: nothing remains */
+    const char *units[UNIT_COUNT]; /* properties of each unit, one per line */
+    char line[line_bytes];         /* empty if nothing remains */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct remaining *remaining, const char *format, ...)
@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct remaining *remainin
     va_end(arguments);
 }
 
-/* systemctl separates units by an empty line.  False: systemd does not run here. */
+/* systemctl separates units by an empty line. Returns false if systemd does not run here. */
 static bool units_read(struct remaining *remaining)
 {
     struct arena *arena = remaining->ctl->context->arena;
@@ -54,7 +54,7 @@ static bool unit_is(const struct remaining *remaining, enum unit unit, const cha
     return strstr(remaining->units[unit], property) != NULL;
 }
 
-/* Adds the names of the units with a property; empty when there is none. */
+/* Adds the names of the units that have a property; adds nothing if there is none. */
 static const char *units_with(const struct remaining *remaining, const char *property, bool has_property)
 {
     const char *names = "";
@@ -115,7 +115,7 @@ static void user_of_console(struct remaining *remaining)
     if (users_page(remaining->db, &one, &users, &count, &total) != IW_OK)
         context_clear(remaining->ctl->context);
     else if (total == 0)
-        say(remaining, "imgwardctl init --user EMAIL makes the first user of the console");
+        say(remaining, "imgwardctl init --user EMAIL creates the first user of the console");
 }
 
 static void services_start(struct remaining *remaining)

@@ -8,8 +8,8 @@
 
 /*
  * Prints one line for each remaining step about services, nginx, certificate, name and console, and returns
- * their number. Prints nothing, and clears *is_installed, when systemd's units do not use this configuration:
- * it is that of a private stack. db->connection may be NULL.
+ * their number. If systemd's units do not use this configuration, because it belongs to a private stack,
+ * prints nothing and clears *is_installed. db->connection may be NULL.
  */
 unsigned remaining_print(struct ctl *ctl, const struct config *config, const struct db *db,
                          const struct site *site, bool *is_installed);

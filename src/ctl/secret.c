@@ -47,7 +47,7 @@ static enum ctl_exit signing_run(struct ctl *ctl)
         return signing_rotated(ctl, clock_now_ms() / 1000 + after_s);
     if (ctl_option(ctl, "--after") == NULL)
         return signing_made(ctl);
-    fprintf(stderr, "imgwardctl: --after needs --rotate: a first key signs immediately.\n");
+    fprintf(stderr, "imgwardctl: --after needs --rotate, because a first key signs immediately.\n");
     return CTL_FAILED;
 }
 
@@ -66,7 +66,7 @@ static enum ctl_exit sealing_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* Reads the ids of one key; false, with a line on stderr, on errors. */
+/* Reads the ids of one key. After an error, prints a line on stderr and returns false. */
 static bool ids_read(struct ctl *ctl, const struct config *config, enum keyring_purpose purpose,
                      struct keyring *keyring)
 {
@@ -77,7 +77,7 @@ static bool ids_read(struct ctl *ctl, const struct config *config, enum keyring_
     return false;
 }
 
-/* Prints a line for each key.  A key that the database does not know yet is no fault. */
+/* Prints a line for each key. A key that is not recorded in the database yet is not a fault. */
 static enum ctl_exit keys_check(struct ctl *ctl, const struct db *db, const struct config *config)
 {
     static const char *const words[] = {[KEYRING_FITS] = "fits the database",
@@ -139,7 +139,7 @@ static enum ctl_exit accept_run(struct ctl *ctl)
     struct config config;
     enum keyring_purpose purpose = keyring_purpose_of(ctl->arguments[0]);
     if (purpose == keyring_purpose_count) {
-        fprintf(stderr, "imgwardctl: the key is watermark, sealing or signing.\n");
+        fprintf(stderr, "imgwardctl: the key must be watermark, sealing or signing.\n");
         return CTL_FAILED;
     }
     const struct db *db = ctl_db_open(ctl, &config);
@@ -155,30 +155,29 @@ const struct ctl_command secret_commands[] = {
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options =
-         {{"--rotate", NULL, "add a key that will sign, and keep the current one"},
-          {"--after", "SECONDS",
-           "seconds until the new key signs (60); reload every process on every host within this time, "
-           "otherwise it refuses the new signatures"}},
-     .help = "Make the file of the keys that sign upload and download URLs (store.signing_keys_file).",
+     .options = {{"--rotate", NULL, "add a key that will sign, and keep the current key"},
+                 {"--after", "SECONDS",
+                  "seconds until the new key signs; 60 when omitted; reload every process on every host "
+                  "within this time, because a process without the new key rejects its signatures"}},
+     .help = "Create the file of the keys that sign upload and download URLs (store.signing_keys_file).",
      .run = signing_run},
     {.words = {"secret", "sealing"},
      .arguments = "FILE",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Make the file of the key that encrypts the secrets of webhooks (webhooks.secret_key_file).",
+     .help = "Create the file of the key that encrypts the secrets of webhooks (webhooks.secret_key_file).",
      .run = sealing_run},
     {.words = {"secret", "check"},
      .arguments = "",
-     .help = "Print the id of each key and whether it is the one of the database; exit code 1 when one is "
-             "missing or another one.",
+     .help = "Print the id of each key and whether it matches the database; exit code 1 if a key is missing "
+             "or does not match.",
      .run = check_run},
     {.words = {"secret", "accept"},
      .arguments = "KEY",
      .arguments_least = 1,
      .arguments_most = 1,
-     .help = "Make the present file of a key (watermark, sealing or signing) the one of the database.  What "
-             "was made with the key before becomes unreadable.",
+     .help = "Record the key in the current file (watermark, sealing or signing) as the key of the database. "
+             " Data made with the previous key becomes unreadable.",
      .run = accept_run},
     {.words = {NULL}},
 };

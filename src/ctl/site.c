@@ -9,7 +9,7 @@
 
 enum { site_bytes_max = 4 * 1024 * 1024 };
 
-/* *is_well: the command's exit status is 0. */
+/* Sets *is_well if the exit status of the command is 0. */
 static const char *output_read(struct context *context, const char *command, bool *is_well)
 {
     struct text text;
@@ -64,7 +64,7 @@ static void certificate_read(struct context *context, const char *public_url, st
 
 void site_read(struct context *context, const char *file, const char *public_url, struct site *site)
 {
-    /* Only root's PATH contains sbin. */
+    /* Only the PATH of root contains sbin. */
 #define NGINX(options)                                                                                       \
     "PATH=\"$PATH:/usr/sbin:/sbin\" nginx " options " ${IMGWARD_NGINX_FILE:+-c \"$IMGWARD_NGINX_FILE\"} "
     /* nginx resolves a relative path under its prefix, not in the current folder. */

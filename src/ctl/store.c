@@ -22,10 +22,10 @@ enum {
 };
 
 struct verification {
-    struct context context; /* of one step: its arena is reset after each */
+    struct context context; /* of one step; the arena is reset after each step */
     struct db db;           /* uses context */
     struct storage *storage;
-    struct render *render; /* of the faults as JSON; NULL: print them immediately */
+    struct render *render; /* of the faults as JSON; NULL to print them immediately */
     bool is_quick;
     int64_t progress_s;
     int64_t progress_at_ms; /* monotonic time of the last progress line */
@@ -37,7 +37,7 @@ struct verification {
     unsigned char piece[piece_bytes];
 };
 
-/* The rows were read up to minutes ago; the order may have expired since. */
+/* The rows may have been read minutes ago, and the order may have expired since. */
 static bool is_still_named(struct verification *work, const struct files_stored *file)
 {
     struct query_texts keys;
@@ -66,7 +66,7 @@ static void fault_report(struct verification *work, const struct files_stored *f
     render_object_end(work->render);
 }
 
-/* SHA-256 of the rest of a file; false when it cannot be read. */
+/* Computes the SHA-256 of the rest of a file. Returns false if the file cannot be read. */
 static bool bytes_digest(struct verification *work, int descriptor, uint8_t digest[sha256_bytes])
 {
     struct crypto_hash *hash = crypto_hash_begin();
@@ -93,11 +93,11 @@ static void file_verify(struct verification *work, const struct files_stored *fi
                       : storage_stat(work->storage, &work->context, &key, &facts)) != IW_OK)
         fault_report(work, file, "missing");
     else if (file->size_bytes >= 0 && facts.size_bytes != file->size_bytes)
-        fault_report(work, file, "does not have the size in the database");
+        fault_report(work, file, "does not have the size that the database has");
     else if (is_read && !bytes_digest(work, descriptor, digest))
         fault_report(work, file, "cannot be read");
     else if (is_read && memcmp(digest, file->digest, sizeof digest) != 0)
-        fault_report(work, file, "does not have the digest in the database");
+        fault_report(work, file, "does not have the digest that the database has");
     if (descriptor >= 0)
         close(descriptor);
     context_clear(&work->context);
@@ -241,8 +241,8 @@ const struct ctl_command store_commands[] = {
                  {"--progress", "SECONDS",
                   "interval of progress lines on standard error; 10 when omitted, 0 for a line a file"},
                  {"--json", NULL, "print the faults as a JSON array"}},
-     .help = "Check that every file that the database names is in the store, with its size and its SHA-256; "
-             "exit code 1 when one is not.",
+     .help = "Check that every file in the database is in the store, with the same size and SHA-256; exit "
+             "code 1 if a file is missing or differs.",
      .run = verify_run},
     {.words = {"store", "reclaim"},
      .arguments = "",

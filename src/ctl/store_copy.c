@@ -16,7 +16,7 @@
 enum { piece_bytes = 256 * 1024, progress_default_s = 10 };
 
 struct copying {
-    struct context context; /* of one step: its arena is reset after each */
+    struct context context; /* of one step; the arena is reset after each step */
     struct db db;           /* uses context */
     struct storage *from;
     struct storage *to;
@@ -27,7 +27,7 @@ struct copying {
     int64_t copied;
     int64_t present; /* already in the target */
     int64_t missing; /* in the source */
-    int64_t faults;  /* with another digest than the row */
+    int64_t faults;  /* with a digest that differs from the row */
     int64_t bytes;
     unsigned char piece[piece_bytes];
 };
@@ -49,7 +49,7 @@ static enum iw_error bytes_copy(struct copying *work, int descriptor, struct sto
                                       : error;
 }
 
-/* Copies an open file, and nothing when its bytes are not those of the row. */
+/* Copies an open file, unless the bytes do not have the digest of the row. */
 static enum iw_error open_copy(struct copying *work, const struct storage_key *key,
                                const struct files_stored *file, int descriptor)
 {
@@ -68,7 +68,7 @@ static enum iw_error open_copy(struct copying *work, const struct storage_key *k
     storage_put_abandon(writer);
     if (is_changed) {
         work->faults++;
-        printf("%s of order %" PRId64 ": does not have the digest in the database\n", file->store_key,
+        printf("%s of order %" PRId64 ": does not have the digest that the database has\n", file->store_key,
                file->order_id);
     }
     return error;
@@ -83,7 +83,7 @@ static enum iw_error file_copy(struct copying *work, const struct files_stored *
         return IW_OK;
     enum iw_error error = storage_stat(work->to, &work->context, &key, &facts);
     context_clear(&work->context);
-    /* It is complete in the target: a write is visible only as a whole. */
+    /* The file is complete in the target, because a write becomes visible only as a whole. */
     if (error == IW_OK && (file->size_bytes < 0 || facts.size_bytes == file->size_bytes)) {
         work->present++;
         return IW_OK;
@@ -174,7 +174,7 @@ static enum ctl_exit copy_run(struct ctl *ctl)
         !ctl_option_integer(ctl, "--after", 0, INT64_MAX, 0, &after_order_id))
         return CTL_FAILED;
     if (strcmp(ctl->arguments[0], "s3") != 0 && strcmp(ctl->arguments[0], "local") != 0) {
-        context_fail(ctl->context, IW_VALIDATION_FAILED, "The target is %s; it must be local or s3.",
+        context_fail(ctl->context, IW_VALIDATION_FAILED, "The target is \"%s\"; it must be local or s3.",
                      ctl->arguments[0]);
         return ctl_failed(ctl);
     }
@@ -197,12 +197,12 @@ const struct ctl_command store_copy_commands[] = {
      .arguments = "local|s3",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--after", "ORDER", "continue after this order id, which a progress line named"},
+     .options = {{"--after", "ORDER", "continue after this order id, taken from a progress line"},
                  {"--progress", "SECONDS",
                   "interval of progress lines on standard error; 10 when omitted, 0 for a line a file"}},
-     .help = "Copy every file that the database names to the local store or to the object store, from the "
-             "other one, and compare SHA-256. It skips files that the target has, so that it can be "
-             "interrupted and run again. Exit code 1 when a file has another digest.",
+     .help = "Copy every file in the database from the local store to the object store or back, and compare "
+             "SHA-256.  Files that the target has are skipped, so the command can be interrupted and run "
+             "again.  Exit code 1 if a digest differs.",
      .run = copy_run},
     {.words = {NULL}},
 };

@@ -19,7 +19,7 @@ void table_array_print(const struct ctl *ctl, table_members *members, const void
 /* Prints the table's name, the column names, the rows and an empty line. */
 void table_print(const struct ctl *ctl, const struct query_table *table);
 
-/* Prints one row, a line per column. */
+/* Prints one row, one line per column. */
 void table_row_print(const struct ctl *ctl, const struct query_table *table);
 
 /* Renders one row as members of an open object. */
@@ -28,7 +28,7 @@ void table_row_render(struct render *render, const struct query_table *table, si
 /* Renders an array of objects, named after the table. */
 void table_render(struct render *render, const struct query_table *table);
 
-/* Prints a list: as a JSON array with the option --json, else in columns. */
+/* Prints a list: as a JSON array with the option --json, otherwise in columns. */
 void table_show(const struct ctl *ctl, const struct query_table *table);
 
 #endif

@@ -1,4 +1,4 @@
-/* imgwardctl user: users of the web console. A password is only printed when it is made. */
+/* imgwardctl user: users of the web console. A password is printed only when it is created. */
 #include "ctl/user.h"
 
 #include <inttypes.h>
@@ -38,12 +38,15 @@ enum iw_error user_make(const struct db *db, const struct config *config, struct
         error = users_insert(db, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
         context_clear(db->context);
-        return context_fail(db->context, error, "There is a user with the address %s already.", user->email);
+        return context_fail(db->context, error, "A user with the address %s already exists.", user->email);
     }
     return error == IW_OK ? audit_add(&domain, &actor, "userMade", "email", user->email, NULL) : error;
 }
 
-/* The address of the first argument in lower case; NULL, with a line on stderr, when it is none. */
+/*
+ * Returns the address in the first argument in lower case. If it is not an address, prints a line on stderr
+ * and returns NULL.
+ */
 static const char *email_of(struct ctl *ctl)
 {
     const char *email = user_email_read(ctl->context, "EMAIL", ctl->arguments[0]);
@@ -69,8 +72,8 @@ static bool options_read(struct ctl *ctl, struct user *user)
                     text_code_points(user->name, strlen(user->name)) <= user_name_code_points_max;
     if (!is_sound)
         fprintf(stderr,
-                "imgwardctl: --role is owner or member, --language en or ko, and a name has at most %d "
-                "characters.\n",
+                "imgwardctl: --role must be owner or member, --language en or ko, and a name must have at "
+                "most %d characters.\n",
                 user_name_code_points_max);
     return is_sound;
 }
@@ -156,7 +159,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
 
 /* ---- changes ---- */
 
-/* A user and the domain's handles for a change of it. */
+/* A user, and the domain's handles for changing the user. */
 struct user_change {
     struct config config;
     const struct db *db;
@@ -164,7 +167,10 @@ struct user_change {
     struct user user;
 };
 
-/* Opens the database and finds the user of the first argument; false after a line on stderr. */
+/*
+ * Opens the database and finds the user that the first argument names. After an error, prints a line on
+ * stderr and returns false.
+ */
 static bool change_begin(struct ctl *ctl, struct user_change *change)
 {
     const char *email = email_of(ctl);
@@ -198,7 +204,7 @@ static enum ctl_exit reset_run(struct ctl *ctl)
     ctl_db_close(change.db);
     if (error != IW_OK)
         return ctl_failed(ctl);
-    fprintf(stderr, "user %" PRId64 ": this link sets a password, once, within %" PRId64 " s:\n",
+    fprintf(stderr, "user %" PRId64 ": this link sets a password once, within %" PRId64 " s:\n",
             change.user.id, change.config.console_reset_s);
     puts(token_link(ctl->context->arena, &change.config, "reset", token));
     return CTL_DONE;
@@ -240,7 +246,7 @@ const struct ctl_command user_commands[] = {
      .options = {{"--name", "NAME", "name of the person; the first part of the address when omitted"},
                  {"--role", "ROLE", "owner (when omitted) or member"},
                  {"--language", "L", "language of mails and pages: en (when omitted) or ko"},
-                 {"--admin", NULL, "a user of the operator, who sees all accounts"}},
+                 {"--admin", NULL, "make this a user of the operator, who sees all accounts"}},
      .help = "Create a user of the web console in an account (name or number) and print its password once.",
      .run = create_run},
     {.words = {"user", "list"},
@@ -254,21 +260,21 @@ const struct ctl_command user_commands[] = {
      .arguments_least = 1,
      .arguments_most = 1,
      .options = {{"--second-factor", NULL, "also turn off the second factor"}},
-     .help = "Print a link that sets a new password of a user.",
+     .help = "Print a link with which a user sets a new password.",
      .run = reset_run},
     {.words = {"user", "disable"},
      .arguments = "EMAIL",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--undo", NULL, "let the user sign in again"}},
-     .help = "Refuse a user and end its sessions.",
+     .options = {{"--undo", NULL, "allow the user to sign in again"}},
+     .help = "Block a user and end all sessions of the user.",
      .run = disable_run},
     {.words = {"user", "admin"},
      .arguments = "EMAIL",
      .arguments_least = 1,
      .arguments_most = 1,
      .options = {{"--undo", NULL, "revoke it"}},
-     .help = "Make a user one of the operator, who sees all accounts, users and jobs.",
+     .help = "Make a user a user of the operator, who sees all accounts, users and jobs.",
      .run = admin_run},
     {.words = {NULL}},
 };

@@ -1,4 +1,4 @@
-/* Making users, for the commands user and init. */
+/* Creates users, for the commands user and init. */
 #ifndef CTL_USER_H
 #define CTL_USER_H
 
@@ -6,7 +6,7 @@
 #include "db/db.h"
 #include "model/user.h"
 
-/* A random password of 120 bits; the arena's. */
+/* Returns a random password of 120 bits, in the arena. */
 const char *user_password_make(struct arena *arena);
 
 /* Inserts a user: account.id, role, email, name, language and is_admin are set.  TWIN_EXISTS. */

@@ -24,7 +24,7 @@ static enum ctl_exit list_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-/* A delivery that is being sent is not reset. */
+/* A delivery that is being sent stays as it is. */
 static enum iw_error failed_repeat(const struct db *db, int64_t webhook_id, int64_t *count)
 {
     struct query_ids found = {.count = 0};
@@ -44,7 +44,7 @@ static enum ctl_exit retry_run(struct ctl *ctl)
     int64_t id, count = 0;
     if (!text_integer(ctl->arguments[0], 1, INT64_MAX, &id)) {
         fprintf(stderr,
-                "imgwardctl: a webhook id is a positive number; imgwardctl webhook list shows them.\n");
+                "imgwardctl: a webhook id is a positive number; imgwardctl webhook list shows the ids.\n");
         return CTL_FAILED;
     }
     const struct db *db = ctl_db_open(ctl, &config);

@@ -54,7 +54,7 @@ static const struct {
     [KEYRING_SEALING] = {"sealing", offsetof(struct config, webhooks_secret_key_file), sealing_ids,
                          "no webhook could be signed"},
     [KEYRING_SIGNING] = {"signing", offsetof(struct config, store_signing_keys_file), signing_ids,
-                         "no URL that was handed out would be valid"},
+                         "no URL that was issued would be valid"},
 };
 
 const char *keyring_name(enum keyring_purpose purpose)

@@ -20,7 +20,7 @@ static_assert(key_length == 51, "AUTH_ADVICE states the length");
 enum {
     cache_slots = 256,
     dead_slots = 1024,
-    /* A revoked key stays revoked, and a new key is random: no key becomes valid meanwhile. */
+    /* A revoked key stays revoked and a new key is random, so no cached key can become valid meanwhile. */
     dead_ms = 60000
 };
 
@@ -28,16 +28,19 @@ enum {
 struct auth_cached {
     uint8_t digest[sha256_bytes];
     struct account account;
-    int64_t until_ms; /* monotonic; 0: empty */
+    int64_t until_ms; /* monotonic; 0 if empty */
 };
 
 static struct auth_cached cache[cache_slots];
 
-/* A digest that no valid key has: repeating it costs no query.  Its first bytes are the slot. */
+/*
+ * A digest that no valid key has, so that a repetition costs no query. The first bytes of the digest are the
+ * slot.
+ */
 static struct auth_dead {
     uint8_t digest[sha256_bytes];
-    int64_t revoked_ms; /* 0: the key is unknown */
-    int64_t until_ms;   /* monotonic; 0: empty */
+    int64_t revoked_ms; /* 0 if the key is unknown */
+    int64_t until_ms;   /* monotonic; 0 if empty */
 } dead[dead_slots];
 
 void auth_forget(void)
@@ -47,7 +50,7 @@ void auth_forget(void)
     auth_throttle_forget();
 }
 
-/* True when the header's scheme is this one, in any case (RFC 9110, 11.1). */
+/* Returns true if the header has this scheme; the case of letters is ignored (RFC 9110, 11.1). */
 static bool scheme_is(const char *header, const char *scheme)
 {
     size_t length = strlen(scheme);
@@ -55,8 +58,8 @@ static bool scheme_is(const char *header, const char *scheme)
 }
 
 /*
- * Finds the key of "Bearer KEY".  NULL, or the fault as a clause.  The header may
- * hold a secret and is never quoted.
+ * Finds the key in "Bearer KEY". Returns NULL, or the fault as a clause. The header is never quoted, because
+ * it may contain a secret.
  */
 static const char *bearer_read(struct arena *arena, const char *header, const char **key)
 {
@@ -65,7 +68,7 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
         *key += strspn(*key, " ");
         if (**key == '\0')
             return "no key follows the word Bearer";
-        return scheme_is(*key, "Bearer") ? "the word Bearer is there twice" : key_form_fault(arena, *key);
+        return scheme_is(*key, "Bearer") ? "the word Bearer occurs twice" : key_form_fault(arena, *key);
     }
     if (strncasecmp(header, "Bearer", strlen("Bearer")) == 0)
         return "a space is needed between the word Bearer and the key";
@@ -74,7 +77,7 @@ static const char *bearer_read(struct arena *arena, const char *header, const ch
     return scheme_is(header, "Basic") ? "its scheme is Basic" : "its scheme is not Bearer";
 }
 
-/* AUTH_TOKEN_INVALID; after many of them from one address, RATE_LIMIT_EXCEEDED. */
+/* Returns AUTH_TOKEN_INVALID, or RATE_LIMIT_EXCEEDED after many invalid keys from one address. */
 static enum iw_error key_refuse(struct request *request, const struct auth_dead *slot)
 {
     struct context *context = request->context;
@@ -86,8 +89,7 @@ static enum iw_error key_refuse(struct request *request, const struct auth_dead 
     context->reason = "unknown_keys";
     return context_fail(
         context, IW_RATE_LIMIT_EXCEEDED,
-        "Too many requests with invalid API keys from this address; try again in %u s, with a "
-        "key that is valid.",
+        "Too many requests with invalid API keys from this address; try again in %u s with a valid key.",
         wait_s);
 }
 

@@ -9,10 +9,10 @@
 #include "http/request.h"
 
 /*
- * Sets request->account, also of a suspended account.  AUTH_NOT_AUTHENTICATED, AUTH_TOKEN_INVALID_FORMAT,
- * AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED, AUTH_FORBIDDEN; RATE_LIMIT_EXCEEDED for
- * an invalid key from an address that sent many of them (auth_throttle.h);
- * SERVICE_UNAVAILABLE when the database is away.
+ * Sets request->account, also of a suspended account. AUTH_NOT_AUTHENTICATED, AUTH_TOKEN_INVALID_FORMAT,
+ * AUTH_TOKEN_INVALID, AUTH_TOKEN_EXPIRED, AUTH_FORBIDDEN; RATE_LIMIT_EXCEEDED for an invalid key from an
+ * address that has sent many invalid keys (auth_throttle.h); SERVICE_UNAVAILABLE if the database is
+ * unavailable.
  */
 enum iw_error auth_check(struct request *request) IW_MUST_USE;
 

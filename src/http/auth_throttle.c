@@ -10,14 +10,17 @@
 
 enum { slots = 256, address_size = 48 };
 
-/* One address.  Another address of the same slot replaces it, so that the table cannot fill up. */
+/* One address. Another address with the same slot replaces it, so that the table cannot fill up. */
 static struct throttled_address {
     char address[address_size];
-    int64_t until_ms; /* monotonic: the window's end */
+    int64_t until_ms; /* monotonic; end of the window */
     unsigned tries;
 } addresses[slots];
 
-/* The counted part: the /64 of an IPv6 address, or the whole address when it is or embeds an IPv4 one. */
+/*
+ * Returns the part of an address that is counted: the /64 of an IPv6 address, or the whole address if it is
+ * or embeds an IPv4 address.
+ */
 static const char *network_of(const char *address, char network[address_size])
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};

@@ -23,8 +23,10 @@
 
 enum {
     rest_max = 64,
-    /* The text of a body grows by doubling; what is made from it is shorter.  Its values are not in the
-       arena. */
+    /*
+     * The text of a body grows by doubling, and the texts made from it are shorter. Jansson's values are not
+     * in the arena.
+     */
     arena_bytes_per_body_byte = 8,
     arena_bytes_min = 64 << 20
 };
@@ -41,11 +43,13 @@ struct child {
     struct keyring keyring; /* of the keys that this process loaded */
     bool is_keyring_checked;
     struct fastcgi *fastcgi;
-    struct request_log *log; /* NULL without a console to show it */
-    sigset_t accepting;      /* signal mask while waiting: only there can TERM interrupt */
+    struct request_log *log; /* NULL if there is no console to show it */
+    sigset_t accepting;      /* signal mask while waiting, the only time when TERM can interrupt */
 };
 
-/* The supervisor forks with every signal blocked; a signal that arrived since is handled while waiting. */
+/*
+ * The supervisor forks with all signals blocked; a signal that arrived since then is handled while waiting.
+ */
 static void signals_hold(struct child *child)
 {
     sigset_t held;
@@ -83,7 +87,10 @@ static enum iw_error child_open(struct child *child, struct context *context)
         db_share(child->domain.db.connection, child->share->hosts, child->share->metrics);
     db_statement_limit_s(child->domain.db.connection, (unsigned)config->database_statement_max_s);
     child->domain.redis = redis_new(config, redis_password);
-    /* The URLs of an object store need its keys. A local store is opened by the first file. */
+    /*
+     * The URLs of an object store need the store's keys; a local store is opened when the first file is
+     * needed.
+     */
     return strcmp(config->store_driver, "local") == 0 ? IW_OK
                                                       : storage_open(context, config, &child->domain.storage);
 }
@@ -108,7 +115,7 @@ enum iw_error child_check(struct context *context, const struct config *config)
     return error;
 }
 
-/* Any error but CONFIG_INVALID means that the database could not say. */
+/* Any error except CONFIG_INVALID means that the database could not be asked. */
 static enum iw_error keyring_ask(struct child *child, struct context *context)
 {
     const struct db db = {context, child->domain.db.connection};
@@ -131,7 +138,7 @@ enum iw_error child_keyring_check(struct context *context, const struct config *
     return error;
 }
 
-/* The request id of nginx; a random one behind another web server. */
+/* Uses the request id of nginx, or a random id behind another web server. */
 static void request_name(struct request *request)
 {
     const char *given = request_parameter(request, "REQUEST_ID");
@@ -143,7 +150,10 @@ static void request_name(struct request *request)
     context_init(request->context, request->arena, given);
 }
 
-/* False without a request: a signal, a timeout, or another process accepted it. */
+/*
+ * Returns false if there was no request: after a signal or a timeout, or if another process accepted the
+ * request.
+ */
 static bool child_serve_one(struct child *child, int timeout_ms)
 {
     struct context context;
@@ -162,7 +172,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     context_init(&context, child->arena_request, NULL);
     request_init(&request, parameters);
     request_name(&request);
-    /* nginx answers 503 to the request of a process that ends. */
+    /* nginx answers 503 if the process ends during a request. */
     if (!child->is_keyring_checked && keyring_ask(child, &context) != IW_OK) {
         context.reason = "keys_refused";
         log_failure(&context, "child_failed");
@@ -175,7 +185,7 @@ static bool child_serve_one(struct child *child, int timeout_ms)
     return true;
 }
 
-/* Serves requests until a signal, or until as many as a process may serve. */
+/* Serves requests until a signal arrives, or until the process has served as many as it may. */
 static void child_serve(struct child *child)
 {
     int64_t left = child->config->api_requests_per_process;
@@ -186,7 +196,10 @@ static void child_serve(struct child *child)
         if (is_served && left > 0 && --left == 0)
             break;
     }
-    /* Serves the connections that wait already, up to a bound: other processes accept the new ones. */
+    /*
+     * Serves the connections that already wait, up to a bound, because other processes accept new
+     * connections.
+     */
     for (int served = 0; served < rest_max && child_serve_one(child, 0); served++)
         continue;
     if (child->log != NULL)
@@ -214,7 +227,7 @@ int child_run(const struct config *config, const struct edge *edge, int listener
     struct child child = {
         .config = config, .edge = edge, .share = share, .is_keyring_checked = share->is_keyring_checked};
     struct context context;
-    /* The memory limit of one request: a request that exceeds it ends the process. */
+    /* The memory limit of one request. A request that exceeds the limit ends the process. */
     size_t request_bytes = (size_t)config->api_body_max_bytes * arena_bytes_per_body_byte;
     child.arena_process = arena_new(0);
     child.arena_request = arena_new(request_bytes > arena_bytes_min ? request_bytes : arena_bytes_min);

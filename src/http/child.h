@@ -9,27 +9,26 @@
 #include "http/in_flight.h"
 
 /*
- * Reads the files that a process needs besides the configuration: secrets and
- * signing keys.  CONFIG_INVALID with a sentence that names the file.  Does not
- * connect to anything.
+ * Reads the files that a process needs besides the configuration: secrets and signing keys. CONFIG_INVALID
+ * with a sentence that names the file. Opens no connection.
  */
 enum iw_error child_check(struct context *context, const struct config *config) IW_MUST_USE;
 
 /*
- * Checks whether sealing and signing keys belong to the database (domain/keyring.h) and connects to it
- * for that.  CONFIG_INVALID when they do not.  *is_checked is false when the database could not say;
- * then each process asks before its first request.
+ * Checks whether sealing and signing keys belong to the database (domain/keyring.h) and connects to it for
+ * that. CONFIG_INVALID if they do not. *is_checked is false if the database could not be asked; then each
+ * process asks before its first request.
  */
 enum iw_error child_keyring_check(struct context *context, const struct config *config,
                                   bool *is_checked) IW_MUST_USE;
 
 /*
- * Connects to database, Redis and file store, and returns one line that says what is away and why.  The
- * context's arena owns it.
+ * Connects to the database, Redis and the file store. Returns one line, in the context's arena, that names
+ * what is unavailable and why.
  */
 const char *child_status(struct context *context, const struct config *config);
 
-/* What the processes of a pool share. */
+/* State that the processes of a pool share. */
 struct child_share {
     struct metrics *metrics;
     struct in_flight *in_flight;

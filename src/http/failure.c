@@ -9,7 +9,7 @@
 
 enum { retry_default_s = 2 };
 
-/* Contract, section 8.  Errors that are not listed are internal: 500. */
+/* Contract, section 8. Errors that are not listed are internal errors and answer 500. */
 static const struct failure_status statuses[] = {
     {IW_VALIDATION_FAILED, 400},       {IW_ORDER_NOT_PENDING, 400},
     {IW_ORDER_EXPIRED, 400},           {IW_ORDER_NOT_COMPLETED, 400},
@@ -27,7 +27,7 @@ static const struct failure_status statuses[] = {
     {IW_SERVICE_UNAVAILABLE, 503},
 };
 
-/* 0 for an internal error, whose code and sentence clients do not see.  edge may be NULL. */
+/* Returns 0 for an internal error, whose code and sentence clients do not see. edge may be NULL. */
 static unsigned status_of(const struct edge *edge, enum iw_error error)
 {
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)

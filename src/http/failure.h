@@ -12,13 +12,10 @@ struct failure_status {
     unsigned status;
 };
 
-/* The HTTP status of an error; 500 for internal ones. */
+/* Returns the HTTP status of an error; 500 for internal errors. */
 unsigned failure_status(enum iw_error error);
 
-/*
- * Replaces the prepared response by the error that the context holds.  Keeps
- * the header Allow of METHOD_NOT_ALLOWED.
- */
+/* Replaces the prepared response by the context's error. For METHOD_NOT_ALLOWED, keeps the header Allow. */
 void failure_render(struct request *request);
 
 #endif

@@ -18,10 +18,10 @@
 struct fastcgi {
     FCGX_Request request;
     int listener;
-    int poll; /* epoll: wakes one process for one connection, the one that ran last */
+    int poll; /* epoll descriptor; one connection wakes one process, the process that ran last */
 };
 
-/* Binds to a temporary name and renames it, so that clients always find a socket. */
+/* Binds the socket to a temporary name and renames it, so that clients always find a socket. */
 static bool bind_and_rename(int listener, const char *path, int backlog)
 {
     struct sockaddr_un temporary = {.sun_family = AF_UNIX};
@@ -40,7 +40,7 @@ static bool bind_and_rename(int listener, const char *path, int backlog)
 int fastcgi_listen(struct context *context, const char *path, int backlog)
 {
     if (strlen(path) + sizeof ".new" > sizeof((struct sockaddr_un *)NULL)->sun_path) {
-        context_fail(context, IW_CONFIG_INVALID, "api.socket is longer than a socket's path may be: %s",
+        context_fail(context, IW_CONFIG_INVALID, "api.socket is longer than the path of a socket may be: %s",
                      path);
         return -1;
     }
@@ -117,7 +117,10 @@ char *const *fastcgi_accept(struct fastcgi *fastcgi, const sigset_t *mask, int t
     return fastcgi->request.envp;
 }
 
-/* True when everything that the peer sent is read; a request without a body arrives with its end. */
+/*
+ * Returns true if everything that the peer sent was read. The end of a request without a body arrives with
+ * the request.
+ */
 static bool is_input_read(const FCGX_Request *request)
 {
     const char *length = FCGX_GetParam("CONTENT_LENGTH", request->envp);
@@ -129,11 +132,16 @@ static bool is_input_read(const FCGX_Request *request)
 void fastcgi_finish(struct fastcgi *fastcgi, bool is_cut)
 {
     fault_point(FAULT_MESSAGE_SENT, "response");
-    /* Without unread input close() does not reset the connection: no need for shutdown() and a wait. */
+    /*
+     * Without unread input, close() does not reset the connection, so shutdown() and a wait are unnecessary.
+     */
     if (!is_cut && is_input_read(&fastcgi->request))
         FCGX_Detach(&fastcgi->request);
     if (!is_cut)
         FCGX_Finish_r(&fastcgi->request);
-    /* Closes the connection even if the peer asked to keep it: a kept one would occupy this process. */
+    /*
+     * Closes the connection even if the peer asked to keep it, because an open connection would occupy this
+     * process.
+     */
     FCGX_Free(&fastcgi->request, 1);
 }

@@ -13,13 +13,13 @@ enum {
 };
 
 struct in_flight_entry {
-    int64_t account_id; /* 0: no request */
+    int64_t account_id; /* 0 if there is no request */
     enum in_flight_kind kind;
 };
 
 struct in_flight {
-    pthread_mutex_t mutex; /* robust: a process may be killed while it holds it */
-    size_t bytes;          /* of the mapping */
+    pthread_mutex_t mutex; /* robust, because a process may be killed while it holds the mutex */
+    size_t bytes;          /* size of the mapping */
     unsigned slot_count;
     struct in_flight_entry entries[];
 };
@@ -46,7 +46,9 @@ void in_flight_free(struct in_flight *table)
         munmap(table, table->bytes);
 }
 
-/* Each entry is written in one piece of work that any process can repeat, so a dead owner leaves no damage.
+/*
+ * Each entry is written in one step that any process can repeat, so a dead owner of the mutex leaves no
+ * damage.
  */
 static void table_lock(struct in_flight *table)
 {
@@ -67,7 +69,7 @@ unsigned in_flight_limit(const struct account *account, int64_t in_flight_max)
     return limit < in_flight_max ? limit : (unsigned)in_flight_max;
 }
 
-/* Entries of an account, of one kind or of any (-1), without the own slot. */
+/* Counts the entries of an account in other slots, of one kind or of any kind (-1). */
 static unsigned entries_count(const struct in_flight *table, unsigned slot, int64_t account_id, int kind)
 {
     unsigned count = 0;

@@ -2,13 +2,12 @@
  * Requests in progress: how many requests of one account the pool serves at the
  * same time, and how many of them are expensive.
  *
- * The table is in shared memory: one slot for each process of the pool.  A process
- * enters its request before the work and leaves after it.  The supervisor clears
- * the slot of a process that died.  So a request costs no round trip, a killed
- * process leaves no count behind, and the limits hold while Redis is away.  Each
- * pool counts for itself.
+ * The table is in shared memory: one slot for each process of the pool. A process enters its request before
+ * the work and leaves after it. The supervisor clears the slot of a process that died. So a request costs no
+ * round trip, a killed process leaves no count behind, and the limits apply while Redis is unavailable. Each
+ * pool counts separately.
  *
- * All calls accept NULL as the table: then nothing is limited (unit tests).
+ * If the table is NULL, as in unit tests, nothing is limited.
  */
 #ifndef HTTP_IN_FLIGHT_H
 #define HTTP_IN_FLIGHT_H
@@ -28,19 +27,25 @@ struct in_flight;
 struct in_flight *in_flight_new(unsigned slot_count);
 void in_flight_free(struct in_flight *table);
 
-/* Requests of an account that may be in progress: one for each 30 a minute, within in_flight_max and 4. */
+/*
+ * Returns how many requests of an account may be in progress: one for each 30 requests a minute, at least 4
+ * and at most in_flight_max.
+ */
 unsigned in_flight_limit(const struct account *account, int64_t in_flight_max);
 
 /*
- * Enters a request.  False when the account has that many in progress; then it is not
- * entered.  A slot has one request at a time.
+ * Enters a request. Returns false, without entering it, if the account already has that many in progress. A
+ * slot has one request at a time.
  */
 bool in_flight_enter(struct in_flight *table, unsigned slot, int64_t account_id, unsigned most);
 
-/* Makes the entered request an expensive one.  False when the account has one of this kind in progress. */
+/*
+ * Marks the entered request as expensive. Returns false if the account already has a request of this kind in
+ * progress.
+ */
 bool in_flight_mark(struct in_flight *table, unsigned slot, enum in_flight_kind kind);
 
-/* Clears a slot: its request ended, or its process died. */
+/* Clears a slot after its request ended or its process died. */
 void in_flight_leave(struct in_flight *table, unsigned slot);
 
 #endif

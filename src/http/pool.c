@@ -32,7 +32,7 @@ enum {
 };
 
 struct child_slot {
-    pid_t pid; /* 0: free */
+    pid_t pid; /* 0 if the slot is free */
     int64_t started_ms;
     bool is_leaving; /* asked to finish */
 };
@@ -43,15 +43,15 @@ struct pool {
     struct arena *arena; /* of the configuration in force */
     struct config config;
     int listener;
-    struct metrics *metrics; /* shared with the children, as the next */
+    struct metrics *metrics; /* this and the next are shared with the children */
     struct in_flight *in_flight;
     struct probe probe;
     bool is_keyring_checked; /* the keys of the configuration in force belong to the database */
     struct hosts *hosts;
     unsigned process_count;
-    struct child_slot *slots; /* three per process: a reload leaves up to two generations */
+    struct child_slot *slots; /* three per process, because up to two generations remain after a reload */
     unsigned slot_count;
-    unsigned short_lives;  /* consecutive */
+    unsigned short_lives;  /* number of consecutive early deaths */
     int64_t fork_after_ms; /* monotonic */
 };
 
@@ -85,7 +85,7 @@ static _Noreturn void child_begin(struct pool *pool, unsigned slot, pid_t superv
     exit(code);
 }
 
-/* Blocks signals during fork(): a child must not run the supervisor's handlers. */
+/* Blocks signals during fork(), because a child must not run the supervisor's handlers. */
 static void slot_fork(struct pool *pool, struct child_slot *slot)
 {
     sigset_t all, before;
@@ -118,7 +118,7 @@ static void pool_fill(struct pool *pool)
     }
 }
 
-/* Logs and counts a death; when the whole pool dies early, delays the next fork. */
+/* Logs and counts a death. If the whole pool dies early, delays the next fork. */
 static void death_record(struct pool *pool, const struct child_slot *slot, int state)
 {
     int64_t now_ms = clock_monotonic_ms();
@@ -163,9 +163,8 @@ static void pool_signal(struct pool *pool, int number)
 }
 
 /*
- * An invalid file, or one whose secrets cannot be read, keeps the current
- * configuration.  Keys that need a restart keep their values.  The reload waits
- * while two generations of processes are still leaving.
+ * If the file is invalid or its secrets cannot be read, the current configuration stays in force. Keys that
+ * need a restart keep their values. The reload waits while two generations of processes are still leaving.
  */
 static void pool_reload(struct pool *pool)
 {

@@ -1,10 +1,9 @@
 /*
  * The supervisor of the pool: one listening socket, N processes that serve it.
  *
- * A process that died is replaced, after a pause when all of them die early.  HUP
- * reloads the configuration: every process finishes its request and is replaced;
- * an invalid file changes nothing.  TERM lets all processes finish, a second TERM
- * kills them.  The supervisor serves no request.
+ * A process that died is replaced; if all processes die early, after a pause. HUP reloads the configuration:
+ * every process finishes its request and is replaced; an invalid file changes nothing. TERM lets all
+ * processes finish, a second TERM kills them. The supervisor serves no request.
  */
 #ifndef HTTP_POOL_H
 #define HTTP_POOL_H
@@ -19,7 +18,7 @@ extern const char pool_usage[];
 enum iw_error pool_check(struct context *context, const char *config_file,
                          const struct edge *edge) IW_MUST_USE;
 
-/* Runs until TERM and returns the exit code.  Borrows edge.  context gets an error of the start. */
+/* Runs until TERM and returns the exit code. Borrows edge. If the start fails, the error is in context. */
 int pool_run(struct context *context, const char *config_file, const struct edge *edge);
 
 #endif

@@ -21,14 +21,14 @@ void probe_init(struct probe *probe)
         abort();
 }
 
-/* In the forked process. */
+/* Runs in the forked process. */
 static _Noreturn void probe_run(const struct probe *probe, const struct config *config, pid_t supervisor)
 {
     struct context context;
     context_init(&context, arena_new(0), NULL);
     process_signals_reset();
     signal(SIGPIPE, SIG_IGN);
-    log_level_set(LOG_ERROR); /* the line says it; the log would repeat it every ten seconds */
+    log_level_set(LOG_ERROR); /* the line has the cause; the log would repeat it every ten seconds */
     if (!process_die_with_parent(supervisor))
         _exit(EXIT_FAILURE);
     snprintf(probe->line, line_size, "%s", child_status(&context, config));

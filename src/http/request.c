@@ -9,7 +9,7 @@
 #include "http/edge.h"
 #include "http/route.h"
 
-/* Bodies up to this size are parsed before the rate limit is known: at most 2.5 ms of CPU. */
+/* Bodies up to this size are parsed before the rate limit is known, which takes at most 2.5 ms of CPU. */
 enum { small_bytes_max = 16384 };
 
 static const struct {
@@ -124,7 +124,7 @@ static const struct request_pair *pair_find(const struct request *request, const
     return NULL;
 }
 
-/* Adds one "name=value" of the query, or a detail when it is invalid. */
+/* Adds one "name=value" of the query, or a detail if it is invalid. */
 static void pair_add(struct request *request, const char *text, size_t length)
 {
     const char *equals = memchr(text, '=', length);
@@ -142,7 +142,7 @@ static void pair_add(struct request *request, const char *text, size_t length)
         context_detail(request->context, name,
                        "has a value that is not percent-encoded UTF-8; write %% as %%25");
     else if (pair_find(request, name) != NULL)
-        context_detail(request->context, name, "is twice in the query; send it once");
+        context_detail(request->context, name, "occurs twice in the query; send it once");
     else {
         pair->next = request->queries;
         request->queries = pair;
@@ -183,7 +183,10 @@ long request_body_read(struct request *request, void *buffer, size_t size)
     return count;
 }
 
-/* "application/json" or "application/NAME+json", with any parameters; an absent header counts as JSON. */
+/*
+ * Accepts "application/json" and "application/NAME+json", with any parameters; an absent header counts as
+ * JSON.
+ */
 static bool type_is_json(const char *type)
 {
     if (type == NULL)
@@ -233,7 +236,7 @@ static enum iw_error body_read_all(struct request *request, struct text *body)
 }
 
 /*
- * The checks of a large body before it is parsed: parsing costs more than the round trip to the limiter,
+ * The checks of a large body before it is parsed. Parsing costs more than the round trip to the rate limiter,
  * which a creation usually shares with its lock.
  */
 static enum iw_error large_body_check(struct request *request, const struct text *body,

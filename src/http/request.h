@@ -2,9 +2,8 @@
  * A request as a handler sees it: method, path, captures, query, headers, body,
  * account, admission, and the response being built (response.h).
  *
- * Everything lives in the request's arena.  The wire reads and writes the bytes:
- * FastCGI in the program, memory in the tests.  This module must not know
- * libfcgi, SQL or rules of the domain.
+ * Everything is in the request's arena. The wire reads and writes the bytes: FastCGI in the program, memory
+ * in the tests. This module must not depend on libfcgi, SQL or rules of the domain.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -42,9 +41,9 @@ enum { request_captures_max = 4 };
 
 /* Reads the body and writes the response. */
 struct wire {
-    /* Up to size bytes of the body; 0 at its end, -1 when the client disconnected. */
+    /* Reads up to size bytes of the body. Returns 0 at its end, -1 if the client disconnected. */
     long (*read)(void *handle, void *buffer, size_t size);
-    /* False when the client disconnected. */
+    /* Returns false if the client disconnected. */
     bool (*write)(void *handle, const void *bytes, size_t size);
     void *handle;
 };
@@ -63,7 +62,7 @@ struct response {
     struct text body;
     struct render render; /* writes into body */
     bool has_type;        /* a handler set Content-Type */
-    bool has_caching;     /* a handler set Cache-Control; no-store otherwise */
+    bool has_caching;     /* a handler set Cache-Control; otherwise it is no-store */
     bool is_stream_begun; /* headers are sent; an error can only truncate the response */
     bool is_broken;       /* the client disconnected, or the stream failed */
     uint64_t sent_bytes;
@@ -78,12 +77,12 @@ struct request {
     struct wire wire;
     char *const *parameters; /* FastCGI's "NAME=value" list, closed by NULL; borrowed */
 
-    const struct edge *edge; /* of the program; NULL: as imgward-api */
+    const struct edge *edge; /* of the program; NULL for the behaviour of imgward-api */
     enum method method;      /* HEAD arrives as GET with is_head */
     const char *method_name;
     bool is_head;
     const char *path;  /* as received, without query and the edge's prefix; not decoded */
-    const char *query; /* as received; "" without one */
+    const char *query; /* as received; "" if there is no query */
     const struct route *route;
     struct request_pair captures[request_captures_max]; /* decoded */
     unsigned capture_count;
@@ -94,79 +93,77 @@ struct request {
     uint64_t body_read_bytes;
     int64_t started_ms; /* monotonic */
 
-    struct request_log *log; /* of this process; NULL: none is kept */
+    struct request_log *log; /* of this process; NULL if no log is kept */
 
     struct in_flight *in_flight; /* of the pool; NULL in unit tests */
     unsigned in_flight_slot;     /* of this process */
 
     const struct account *account; /* NULL on open routes and before authentication */
-    const struct session *session; /* of the console; NULL in the API */
+    const struct session *session; /* session of a console's user; NULL in the API */
     struct admission admission;    /* ADMISSION_NONE while account is NULL */
 
     struct response response;
 };
 
 /*
- * Fills a request from FastCGI's parameters.  The path is that of REQUEST_URI.
- * Where the web server sets IMGWARD_ROUTE, it is that one: a check about another
- * request.  The caller sets context, arena, config, domain and wire before.
+ * Fills a request from FastCGI's parameters. The path comes from REQUEST_URI, or from IMGWARD_ROUTE if the
+ * web server sets it to ask about another request. The caller sets context, arena, config, domain and wire
+ * before.
  */
 void request_init(struct request *request, char *const *parameters);
 
-/* A parameter of the web server ("REMOTE_ADDR"), or NULL. */
+/* Returns a parameter of the web server ("REMOTE_ADDR"), or NULL. */
 const char *request_parameter(const struct request *request, const char *name);
 
-/* A header of the client by its HTTP name ("Content-Type"); NULL when it is absent or empty. */
+/* Returns a header of the client by its HTTP name ("Content-Type"); NULL if the header is absent or empty. */
 const char *request_header(const struct request *request, const char *name);
 
-/* What precedes the paths of the routes: "", or "/console". */
+/* Returns the prefix of the paths of the routes: "", or "/console". */
 const char *request_prefix(const struct request *request);
 
-/* The decoded capture of the route's pattern; "" for a name that the pattern does not have. */
+/* Returns a decoded capture of the route's pattern; "" for a name that the pattern does not have. */
 const char *request_capture(const struct request *request, const char *name);
 
 /*
- * Splits and decodes the query, once.  Adds a detail for a broken percent code,
- * for bytes that are not UTF-8, for a zero and for a duplicate name.  Call
- * context_validated after all parameters are checked.
+ * Splits and decodes the query once. Adds a detail for an invalid percent code, for bytes that are not UTF-8,
+ * for a zero byte and for a duplicate name. Call context_validated after all parameters are checked.
  */
 void request_query_read(struct request *request);
 
-/* The decoded value of a query parameter, or NULL; request_query_read comes first. */
+/* Returns the decoded value of a query parameter, or NULL. Call request_query_read before. */
 const char *request_query(const struct request *request, const char *name);
 
-/* The value of Content-Length; -1 when it is absent or not a number. */
+/* Returns the value of Content-Length; -1 if the header is absent or not a number. */
 int64_t request_body_length(const struct request *request);
 
 /*
- * Reads the next bytes of the body: their number, 0 at the end, -1 when the
- * client disconnected.  Applies no limit.  Counts body_read_bytes.
+ * Reads the next bytes of the body. Returns their number, 0 at the end, or -1 if the client disconnected.
+ * Applies no limit. Counts body_read_bytes.
  */
 long request_body_read(struct request *request, void *buffer, size_t size);
 
-/* The member of a body that decides its size. */
+/* The member of a body that determines the size of the body. */
 struct request_array {
     const char *name;
     size_t items_max;
 };
 
 /*
- * Reads the body as a JSON object.  UNSUPPORTED_MEDIA_TYPE for another
- * Content-Type or any Content-Encoding; PAYLOAD_TOO_LARGE above
- * api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value
- * that is not an object.  A body above 16 KiB is parsed only after the rate limit
- * (RATE_LIMIT_EXCEEDED).  It is not parsed if its array longest is too long; NULL: none.
+ * Reads the body as a JSON object. UNSUPPORTED_MEDIA_TYPE for another Content-Type or any Content-Encoding;
+ * PAYLOAD_TOO_LARGE above api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value that is
+ * not an object. A body above 16 KiB is parsed only after the rate limit was checked (RATE_LIMIT_EXCEEDED).
+ * It is not parsed if the array that longest names is too long; longest may be NULL.
  */
 enum iw_error request_json(struct request *request, const struct request_array *longest,
                            const struct json **json) IW_MUST_USE;
 
 /*
- * Percent-decodes length bytes; NULL for a broken code or a decoded zero.
- * is_form also decodes '+' as a blank, as in queries.
+ * Percent-decodes length bytes. Returns NULL for an invalid code or a decoded zero byte. With is_form, '+'
+ * becomes a blank, as in queries.
  */
 char *request_decode(struct arena *arena, const char *text, size_t length, bool is_form);
 
-/* "GET": for logs and Allow; "OTHER" for METHOD_OTHER. */
+/* Returns the name of a method for logs and Allow, such as "GET"; "OTHER" for METHOD_OTHER. */
 const char *request_method_text(enum method method);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { name_size = 128 };
 
-/* The number of a route, from 1 in the order of the tables; 0: no route. */
+/* Returns the number of a route, counted from 1 in the order of the tables; 0 without a route. */
 static unsigned route_number(const struct route *const *tables, const struct route *wanted)
 {
     unsigned number = 0;
@@ -22,7 +22,7 @@ static unsigned route_number(const struct route *const *tables, const struct rou
 
 struct metrics *request_metrics_new(const struct route *const *tables)
 {
-    unsigned count = 1, at = 1; /* endpoint 0: requests without a route */
+    unsigned count = 1, at = 1; /* endpoint 0 stands for requests without a route */
     for (const struct route *const *table = tables; *table != NULL; table++)
         for (const struct route *route = *table; route->pattern != NULL; route++)
             count++;

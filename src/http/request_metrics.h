@@ -8,7 +8,7 @@
 /* Creates the metrics of a program with these routes, before it forks.  Never freed. */
 struct metrics *request_metrics_new(const struct route *const *tables);
 
-/* Counts a request after its response.  No effect when request->metrics is NULL. */
+/* Counts a request after its response.  No effect if request->metrics is NULL. */
 void request_metrics_count(const struct request *request, const struct route *const *tables,
                            enum iw_error error, int64_t ms);
 

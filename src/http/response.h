@@ -1,6 +1,6 @@
 /*
- * The response to a request: status, headers, and a body that is rendered whole
- * or streamed.  Nothing is sent before response_send or response_stream_begin.
+ * The response to a request: status, headers, and a body that is either rendered completely or streamed.
+ * Nothing is sent before response_send or response_stream_begin.
  */
 #ifndef HTTP_RESPONSE_H
 #define HTTP_RESPONSE_H
@@ -12,7 +12,7 @@ void response_init(struct request *request);
 /* Discards body, headers and status, before an error response. */
 void response_clear(struct request *request);
 
-/* The default is 200. */
+/* Sets the status; the default is 200. */
 void response_status(struct request *request, unsigned status);
 
 /*
@@ -28,14 +28,14 @@ void response_header_printf(struct request *request, const char *name, const cha
 void response_header_always(struct request *request, const char *name, const char *value);
 
 /*
- * Opens the object of the body.  The handler renders its members, usually one
- * under the key "data"; response_send closes the object.
+ * Opens the object of the body. The handler renders the members, usually a single member "data";
+ * response_send closes the object.
  */
 struct render *response_data(struct request *request);
 
 /*
- * Lets the web server send a file: X-Accel-Redirect to an internal location,
- * with an empty body.  The caller has checked that the file exists.
+ * Makes the web server send a file, by X-Accel-Redirect to an internal location and an empty body. The caller
+ * has checked that the file exists.
  */
 void response_redirect_internally(struct request *request, const char *location);
 
@@ -43,12 +43,12 @@ void response_redirect_internally(struct request *request, const char *location)
 void response_send(struct request *request);
 
 /*
- * Waits for the admission, then sends status and headers; the body follows in
- * pieces.  RATE_LIMIT_EXCEEDED when the request is refused; then nothing is sent.
+ * Waits for the admission, then sends status and headers; the body follows in pieces. RATE_LIMIT_EXCEEDED,
+ * before anything is sent, if the request is refused.
  */
 enum iw_error response_stream_begin(struct request *request) IW_MUST_USE;
 
-/* Sends the rendered part of the body and clears it.  False when the client disconnected. */
+/* Sends the rendered part of the body and clears it.  False if the client disconnected. */
 bool response_stream_flush(struct request *request);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "http/response.h"
 
-/* One segment of a path or pattern, without its slashes. */
+/* One segment of a path or pattern, without the slashes. */
 struct path_segment {
     const char *text;
     size_t length;
@@ -26,7 +26,7 @@ static bool segment_takes_rest(struct path_segment segment)
     return segment_is_capture(segment) && segment.text[segment.length - 2] == '*';
 }
 
-/* Adds a decoded capture; false when it is empty or its percent codes are broken. */
+/* Adds a decoded capture. Returns false if the capture is empty or has an invalid percent code. */
 static bool capture_add(struct request *request, struct path_segment name, const char *value, size_t length)
 {
     size_t name_length = name.length - 2 - (size_t)segment_takes_rest(name);
@@ -38,7 +38,10 @@ static bool capture_add(struct request *request, struct path_segment name, const
     return true;
 }
 
-/* 0 when the pattern does not match; otherwise larger the further left its literal segments are. */
+/*
+ * Returns 0 if the pattern does not match; otherwise a score that is higher the further left the literal
+ * segments are.
+ */
 static unsigned match_score(const char *pattern, const char *path, size_t path_length)
 {
     unsigned score = 1;
@@ -75,7 +78,7 @@ static bool captures_add(struct request *request, const char *pattern, size_t pa
     return true;
 }
 
-/* The pattern with the best score, or NULL. */
+/* Returns the pattern with the highest score, or NULL. */
 static const char *pattern_best(const struct request *request, const struct route *const *tables,
                                 size_t path_length)
 {
@@ -92,7 +95,9 @@ static const char *pattern_best(const struct request *request, const struct rout
     return best;
 }
 
-/* The route of a pattern for a method, or NULL; allowed gets the pattern's methods as bits. */
+/*
+ * Returns the route of a pattern for a method, or NULL. Sets allowed to the methods of the pattern, as bits.
+ */
 static const struct route *route_of(const struct route *const *tables, const char *pattern,
                                     enum method method, unsigned *allowed)
 {
@@ -123,7 +128,7 @@ static const char *allow_add(struct request *request, unsigned allowed)
     return list.data;
 }
 
-/* The length of the common prefix of two segments. */
+/* Returns the length of the common prefix of two segments. */
 static unsigned prefix_length(struct path_segment one, struct path_segment other)
 {
     unsigned count = 0;
@@ -133,8 +138,8 @@ static unsigned prefix_length(struct path_segment one, struct path_segment other
 }
 
 /*
- * Similarity of a path to a pattern that differs in exactly one segment: the
- * length of the common prefix of that segment.  0 for any other path.
+ * Returns the similarity of a path to a pattern that differs in exactly one segment: the length of the common
+ * prefix of these segments. Returns 0 for any other path.
  */
 static unsigned similarity(const char *pattern, const char *path)
 {
@@ -152,7 +157,7 @@ static unsigned similarity(const char *pattern, const char *path)
     return *pattern == '\0' && *path == '\0' && different == 1 ? shared : 0;
 }
 
-/* The documented path that is most similar to the request's, or NULL. */
+/* Returns the documented path that is most similar to the path of the request, or NULL. */
 static const char *pattern_similar(const struct request *request, const struct route *const *tables)
 {
     const char *best = NULL;
@@ -174,11 +179,13 @@ static enum iw_error nothing_here(struct request *request, const struct route *c
     if (similar == NULL)
         return context_fail(request->context, IW_RESOURCE_NOT_FOUND, NULL);
     return context_fail(request->context, IW_RESOURCE_NOT_FOUND,
-                        "There is nothing at this path; the nearest is %s%s.", request_prefix(request),
-                        similar);
+                        "There is nothing at this path; the most similar path is %s%s.",
+                        request_prefix(request), similar);
 }
 
-/* False for a path such as /orders/antiai: a capture that is named as an id is no number. */
+/*
+ * Returns false for a path such as /orders/antiai, in which a capture that should be an id is not a number.
+ */
 static bool ids_are_numbers(const struct request *request)
 {
     int64_t id;

@@ -1,10 +1,9 @@
 /*
  * Routes: tables of method, path pattern, handler and flags.
  *
- * A pattern has literal segments and captures: "/api/v2/orders/{orderId}".  A
- * last segment "{name*}" captures the rest of the path, slashes included.  Of
- * several matching patterns the one with the leftmost literal segment wins; the
- * order of the tables is irrelevant.  A trailing slash of the path is ignored.
+ * A pattern has literal segments and captures: "/api/v2/orders/{orderId}". A last segment "{name*}" captures
+ * the rest of the path, slashes included. If several patterns match, the pattern with the leftmost literal
+ * segment wins; the order of the tables is irrelevant. A trailing slash of the path is ignored.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -12,17 +11,20 @@
 #include "http/request.h"
 
 enum route_flag {
-    /* Without API key: the URL is signed, or local. */
+    /* Needs no API key, because the URL is signed or local. */
     ROUTE_OPEN = 1,
-    /* The domain admits the request, together with the lock of its idempotency key. */
+    /* The domain admits the request, together with the lock of the idempotency key. */
     ROUTE_ADMITS = 2,
     /* Console: only for owners of an account. */
     ROUTE_OWNER = 4,
     /* Console: only for users of the operator. */
     ROUTE_OPERATOR = 8,
-    /* Console: also before the address is verified, and while the account is suspended. */
+    /* Console: also allowed before the address is verified, and while the account is suspended. */
     ROUTE_PROFILE = 16,
-    /* Console: no part of a user's changes of a day, which a thief of a session could use up. */
+    /*
+     * Console: not counted as one of a user's changes in a day, so that a thief of a session cannot block it
+     * by using them up.
+     */
     ROUTE_ESCAPE = 32
 };
 

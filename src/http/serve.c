@@ -14,7 +14,7 @@
 #include "http/request_metrics.h"
 #include "http/response.h"
 
-/* Authenticates the client.  A request of a suspended account counts as well. */
+/* Authenticates the client. The request of a suspended account counts, too. */
 static enum iw_error client_identify(struct request *request)
 {
     const struct edge *edge = request->edge;
@@ -28,7 +28,7 @@ static enum iw_error client_identify(struct request *request)
     return error;
 }
 
-/* Takes one of the account's places for requests in progress.  RATE_LIMIT_EXCEEDED when all are taken. */
+/* Takes one of the account's slots for requests in progress. RATE_LIMIT_EXCEEDED if all slots are in use. */
 static enum iw_error place_take(struct request *request)
 {
     unsigned most = in_flight_limit(request->account, request->config->api_in_flight_max);
@@ -38,12 +38,13 @@ static enum iw_error place_take(struct request *request)
     request->context->retry_after_s = in_flight_retry_s;
     return context_fail(
         request->context, IW_RATE_LIMIT_EXCEEDED,
-        "Your plan allows %u requests at the same time; repeat this one when another has ended.", most);
+        "Your plan allows %u requests at the same time; repeat this request when another one has ended.",
+        most);
 }
 
 /*
- * Limits a request without a route like any other: its key counts.  RATE_LIMIT_EXCEEDED, or the
- * error of route_find.
+ * Limits a request without a route like any other request, by its API key. RATE_LIMIT_EXCEEDED, or the error
+ * of route_find.
  */
 static enum iw_error routeless_limit(struct request *request, const struct route *const *tables)
 {
@@ -58,7 +59,10 @@ static enum iw_error routeless_limit(struct request *request, const struct route
     return route_find(request, tables);
 }
 
-/* Authenticates the client and starts its admission.  A read runs its SQL meanwhile; a write waits first. */
+/*
+ * Authenticates the client and starts the admission. A read runs its SQL meanwhile; a write waits for the
+ * admission first.
+ */
 static enum iw_error request_admit(struct request *request)
 {
     const struct edge *edge = request->edge;
@@ -87,11 +91,11 @@ static void request_print(const struct request *request, enum iw_error error, in
               LOG_NUMBER("ms", ms));
 }
 
-/* Requests with an API key, for their account's developers. */
+/* Records requests with an API key, for the developers of the account. */
 static void request_note(const struct request *request, enum iw_error error, int64_t ms)
 {
     const struct account *account = request->account;
-    /* A refusal by the limiter costs no row: a client could send thousands a second. */
+    /* A request that the rate limiter refused adds no row, because a client could send thousands a second. */
     if (account == NULL || account->key_id == 0 || error == IW_RATE_LIMIT_EXCEEDED)
         return;
     request_log_add(request->log,
@@ -117,7 +121,10 @@ void serve(struct request *request, const struct route *const *tables)
         if (error == IW_OK && request->edge != NULL && request->edge->changed != NULL)
             request->edge->changed(request);
     }
-    /* Every authenticated response has the limit's numbers, also one that failed before its admission. */
+    /*
+     * Every authenticated response has the numbers of the rate limit, even if the request failed before its
+     * admission.
+     */
     admission_send(&request->admission);
     enum iw_error refused = admission_receive(&request->admission);
     if (refused != IW_OK)

@@ -1,4 +1,4 @@
-/* One request from its parameters to its response and its line in the log. */
+/* Serves one request, from the parameters to the response and the line in the log. */
 #ifndef HTTP_SERVE_H
 #define HTTP_SERVE_H
 
@@ -6,7 +6,7 @@
 
 /*
  * Serves a request that request_init filled: authentication, admission, handler,
- * response, log line, metrics.  When a streamed response fails, sets
+ * response, log line, metrics.  If a streamed response fails, sets
  * response.is_broken; the caller must then abort the connection.
  */
 void serve(struct request *request, const struct route *const *tables);

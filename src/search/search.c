@@ -27,7 +27,7 @@ static int64_t id_at(const uint8_t *ids, size_t position)
 
 /* ---- words ---- */
 
-/* Of a character; a word is a run of one kind.  KIND_NONE separates words. */
+/* The kind of a character; a word is a run of characters of one kind. KIND_NONE separates words. */
 enum kind { KIND_NONE, KIND_LETTER, KIND_DIGIT, KIND_SYMBOL };
 
 static void words_add(struct search_words *words, struct search_word word)
@@ -45,7 +45,7 @@ static enum kind kind_of_ascii(unsigned char byte)
     return byte > ' ' && byte < 0x7F ? KIND_SYMBOL : KIND_NONE;
 }
 
-/* A mark continues the run before it. */
+/* Returns the kind of a character. A mark continues the run before it. */
 static enum kind kind_of(utf8proc_int32_t point, enum kind before)
 {
     utf8proc_category_t category = utf8proc_category(point);
@@ -58,7 +58,7 @@ static enum kind kind_of(utf8proc_int32_t point, enum kind before)
     return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_SO ? KIND_SYMBOL : KIND_NONE;
 }
 
-/* The kind of the character at text and its length. */
+/* Returns the kind of the character at text, and sets its length in bytes. */
 static enum kind kind_at(const char *text, size_t length, enum kind before, size_t *bytes)
 {
     utf8proc_int32_t point;
@@ -69,7 +69,7 @@ static enum kind kind_at(const char *text, size_t length, enum kind before, size
     return kind_of(point, before);
 }
 
-/* The canonical caseless form in NFC; NULL when the text is not UTF-8. */
+/* Returns the canonical caseless form in NFC; NULL if the text is not UTF-8. */
 static const char *fold(struct arena *arena, const char *text, size_t *length)
 {
     uint8_t *mapped = NULL;
@@ -90,7 +90,7 @@ static const char *fold(struct arena *arena, const char *text, size_t *length)
     return copy;
 }
 
-/* Adds the words of a text with this position.  Text that is not UTF-8 has none. */
+/* Adds the words of a text with this position. Text that is not UTF-8 has no words. */
 static void words_read(struct search_words *words, const char *text, uint16_t position)
 {
     size_t length, begin = 0, bytes;
@@ -136,7 +136,7 @@ static void words_sort(struct search_words *words)
     words->count = kept + 1;
 }
 
-/* True when the word begins with the other one. */
+/* Returns true if the word begins with the other word. */
 static bool word_begins(const struct search_word *word, const struct search_word *other)
 {
     return word->length >= other->length && memcmp(word->text, other->text, other->length) == 0;
@@ -187,7 +187,7 @@ static void number_add(struct text *out, size_t number)
     text_add(out, &(char){(char)number}, 1);
 }
 
-/* The positions of count equal words: gaps, or a bitmap of the entries when it is shorter. */
+/* Writes the positions of count equal words as gaps, or as a bitmap of the entries if that is shorter. */
 static void positions_add(struct text *out, const struct search_word *words, size_t count, size_t entries)
 {
     struct text gaps;
@@ -234,7 +234,10 @@ static struct search_row row_pack(struct arena *arena, const struct search_word 
     return (struct search_row){.bucket = bucket_of(words), .data = out.data, .length = out.length};
 }
 
-/* Each ASCII character that words begin with stands for all of them, so that one letter needs one row. */
+/*
+ * Adds each ASCII character that words begin with as a word that stands for all of them, so that a query of
+ * one letter needs one row.
+ */
 static void letters_add(struct search_words *words)
 {
     for (size_t i = 0, count = words->count; i < count; i++) {
@@ -274,7 +277,7 @@ void search_query_init(struct search_query *query, struct arena *arena, const ch
     words_sort(words);
     for (size_t i = 0; i < words->count; i++)
         has_word = has_word || !words->items[i].is_symbol;
-    /* Sorted: the words that begin with a word follow it, and imply it. */
+    /* In the sorted list, the words that begin with a word follow it, and imply it. */
     for (size_t i = 0; i < words->count; i++) {
         bool is_implied = i + 1 < words->count && word_begins(&words->items[i + 1], &words->items[i]);
         if (words->items[i].is_symbol != has_word && !is_implied)
@@ -331,7 +334,7 @@ static size_t number_read(struct search_reader *reader)
     return 0;
 }
 
-/* The next bytes; damaged when fewer are left. */
+/* Returns the next bytes; marks the row as damaged if fewer are left. */
 static const uint8_t *bytes_read(struct search_reader *reader, size_t length)
 {
     const uint8_t *bytes = reader->at;
@@ -357,7 +360,7 @@ static bool positions_mark(const uint8_t *bytes, size_t length, bool is_map, uin
     return true;
 }
 
-/* Sets the bit of each entry that has a word of the row which begins with wanted. */
+/* Sets the bit of each entry with a word in this row that begins with wanted. */
 static bool row_mark(const struct search_row *row, const struct search_word *wanted, uint8_t *bits,
                      size_t entries)
 {

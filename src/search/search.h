@@ -1,9 +1,9 @@
 /*
- * An inverted index of entries, packed in bytes that a database stores; README.md has the format.
+ * An inverted index of entries, packed into bytes that a database stores; README.md describes the format.
  *
- * An entry has an id, names, and a fact: one byte that lists filter by.  A segment has at most 65,535 entries
- * in the order of their ids; an entry's index in it is its position.  Memory comes from the caller's arenas.
- * This room knows no SQL and no orders.
+ * An entry has an id, names, and a fact: one byte by which lists filter. A segment has at most 65,535 entries
+ * in the order of their ids; the index of an entry in the segment is the entry's position. Memory comes from
+ * the caller's arenas. This room does not depend on SQL or orders.
  */
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 enum {
-    search_gone = 255,    /* the fact of an entry that was deleted; matches nothing */
+    search_gone = 255,    /* the fact of a deleted entry; matches nothing */
     search_words_max = 32 /* of a query */
 };
 
@@ -33,7 +33,7 @@ struct search_words {
     size_t count;
 };
 
-/* The first bytes of the words of a row: two, or the only one and zero. */
+/* The first two bytes of the words of a row; the second byte is zero if the words have only one byte. */
 struct search_bucket {
     char name[2];
     uint8_t length;
@@ -68,22 +68,24 @@ unsigned search_build_pack(struct search_build *build, struct search_row **rows)
 /* ---- a query ---- */
 
 /*
- * What entries must have: each word as the begin of one of theirs, and the value in the bits of the mask.
- * The entry with this id needs no words.
+ * The conditions for entries: each word is the beginning of a word of the entry, and the bits of the mask
+ * have the value. The entry with this id needs no words.
  */
 struct search_query {
     bool has_keyword;
-    struct search_words words; /* more than search_words_max: refuse the query */
+    struct search_words words; /* refuse the query if there are more than search_words_max */
     struct search_bucket buckets[search_words_max];
     uint8_t mask, value;
-    int64_t id; /* 0: none */
+    int64_t id; /* 0 if there is none */
     bool is_found[search_words_max];
 };
 
-/* Reads a keyword: its words, or its symbols when it has no words.  keyword NULL: all entries match. */
+/*
+ * Reads the words of a keyword, or the symbols if there are no words. If keyword is NULL, all entries match.
+ */
 void search_query_init(struct search_query *query, struct arena *arena, const char *keyword);
 
-/* True when the names of one entry have all words.  Call for each name.  Resets the arena scratch. */
+/* Returns true if the names of one entry have all words. Call it for each name. Resets the arena scratch. */
 bool search_query_look(struct search_query *query, struct arena *scratch, const char *name, bool is_first);
 
 /* ---- a segment and a query ---- */
@@ -92,19 +94,21 @@ struct search_part {
     struct arena *arena;
     size_t count;         /* entries */
     const uint8_t *facts; /* count bytes */
-    const uint8_t *ids;   /* 8 * count bytes; NULL: unknown */
-    uint8_t **found;      /* for each word of the query a bitmap; NULL: no entry has it yet */
+    const uint8_t *ids;   /* 8 * count bytes; NULL if unknown */
+    uint8_t **found;      /* one bitmap for each word of the query; NULL until an entry has the word */
 };
 
 /* Copies facts and ids; ids may be NULL. */
 void search_part_init(struct search_part *part, struct arena *arena, const uint8_t *facts, const uint8_t *ids,
                       size_t count);
 
-/* Looks for the query's words in a row of the segment.  False: the row is damaged. */
+/* Looks for the query's words in a row of the segment. Returns false if the row is damaged. */
 bool search_part_row(struct search_part *part, const struct search_query *query,
                      const struct search_row *row);
 
-/* The number of matches.  ids, if not NULL, gets theirs, the largest first, and needs room for all entries.
+/*
+ * Returns the number of matches. If ids is not NULL, it gets their ids, the largest first; it needs room for
+ * all entries.
  */
 size_t search_part_match(const struct search_part *part, const struct search_query *query, int64_t *ids);
 

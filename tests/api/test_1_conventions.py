@@ -185,7 +185,7 @@ def test_a_path_that_does_not_exist_is_404_with_each_method(client, method, path
     answer = client.request(method, ORDERS + path)
     message = error_is_whole(answer, 404, "RESOURCE_NOT_FOUND")["message"]
     assert "Allow" not in answer.headers
-    assert near is None or f"the nearest is {ORDERS}{near}." in message, answer
+    assert near is None or f"the most similar path is {ORDERS}{near}." in message, answer
 
 
 def test_a_method_that_nginx_refuses_is_405_with_allow_too(client):

@@ -48,7 +48,7 @@ def test_without_the_header_the_message_shows_it(anonymous):
     (lambda key: f"Bearer {key} {key}", "two keys"),
     (lambda key: f"Bearer {key} x", "spaces or control characters"),
     (lambda key: f"Bearer {key}\t", "spaces or control characters"),
-    (lambda key: f"Bearer Bearer {key}", "the word Bearer is there twice"),
+    (lambda key: f"Bearer Bearer {key}", "the word Bearer occurs twice"),
     (lambda key: "Bearer", "no key follows the word Bearer"),
     (lambda key: f"Bearer:{key}", "a space is needed between the word Bearer and the key"),
     (lambda key: key, "the word Bearer is missing before the key"),
@@ -161,7 +161,7 @@ def test_a_browser_may_read_why_its_method_was_refused(stack, anonymous, pair):
     (lambda url: re.sub("k=[a-z0-9]+", "k=other", url), "the key that signed it is no longer in use"),
     (lambda url: url.replace("/in/", "/in/0"), "its path was changed")], ids=range(10))
 def test_an_altered_upload_url_is_explained(anonymous, pair, jpeg, change, words):
-    assert_error(anonymous.upload(change(pair[0]), jpeg), 403, "URL_SIGNATURE_INVALID", words, "exactly as it was given")
+    assert_error(anonymous.upload(change(pair[0]), jpeg), 403, "URL_SIGNATURE_INVALID", words, "exactly as the service returned it")
 
 
 def test_an_altered_download_url_is_explained(anonymous, downloads, pair):
@@ -177,7 +177,7 @@ def test_an_expired_url_names_the_endpoint_of_a_new_one(stack, client, anonymous
     assert_error(answer, 403, "URL_EXPIRED", "2023-11-14T22:13:20.000Z", f"POST {ORDERS}/{pending}/refresh-urls")
     assert client.post(f"{ORDERS}/{pending}/refresh-urls").status == 200
     for key, words in ((f"out/{whole}/1", f"GET {ORDERS}/{whole}/download "), (f"zip/{whole}", f"GET {ORDERS}/{whole}/download "),
-                       (f"thumb/{whole}", f"GET {ORDERS}/{whole} answers")):
+                       (f"thumb/{whole}", f"GET {ORDERS}/{whole} returns")):
         assert_error(anonymous.request("GET", signer.get(key, expires=1700000000), key=False), 403, "URL_EXPIRED", words)
 
 
@@ -368,7 +368,7 @@ def test_an_order_id_of_another_type_or_none_is_400(client):
 @pytest.mark.parametrize("path, near", [("/123/downloads", "/{orderId}/download"), ("/123/refresh", "/{orderId}/refresh-urls"),
                                         ("/anti-ai/confirmation", "/anti-ai/confirm"), ("/stats/rec", "/stats/recent"), ("/webhooks/1/event", "/webhooks/{webhookId}/events")])
 def test_an_unknown_path_is_404_with_the_nearest_one(client, path, near):
-    assert_error(client.get(ORDERS + path), 404, "RESOURCE_NOT_FOUND", f"the nearest is {ORDERS}{near}.")
+    assert_error(client.get(ORDERS + path), 404, "RESOURCE_NOT_FOUND", f"the most similar path is {ORDERS}{near}.")
 
 
 def test_an_unknown_path_that_is_near_nothing_names_the_list(client, anonymous):

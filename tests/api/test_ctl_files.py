@@ -52,7 +52,7 @@ def test_a_symbolic_link_is_followed(image, tmp_path, command):
     assert done.returncode == 0 and os.readlink(tmp_path / "link.jpg") == "folder/real.jpg", done
     assert real.read_bytes().startswith(b"\xff\xd8\xff") and os.listdir(tmp_path / "folder") == ["real.jpg"]
     done = image(command, tmp_path / "broken.jpg")
-    assert done.returncode == 2 and "is a symbolic link to nothing; name a file" in done.stderr, done
+    assert done.returncode == 2 and "is a symbolic link whose target does not exist; name a file" in done.stderr, done
     assert not (tmp_path / "nothing.jpg").exists()
 
 

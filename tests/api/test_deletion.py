@@ -161,7 +161,7 @@ def test_an_account_is_deleted_after_its_grace_with_everything(stack, jpeg):
         assert one.create([{"fileName": "a.jpg", "watermarks": [{"text": "private"}]}], kind="wtr-embed").status == 201
         assert one.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["status"] == "complete"
     orders = [row[0] for row in stack.sql(f"SELECT id FROM orders WHERE account_id = {account.account}")]
-    assert "resume keeps it" in stack.ctl("account", "delete", account.account)
+    assert "resume cancels the deletion" in stack.ctl("account", "delete", account.account)
     time.sleep(4)
     assert stack.sql(f"SELECT status FROM accounts WHERE id = {account.account}") == [["suspended"]]
     stack.ctl("account", "resume", account.account)

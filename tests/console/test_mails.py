@@ -116,7 +116,7 @@ def test_a_mail_that_fails_is_reported_until_one_is_sent(stack, sink, operator):
         assert time.monotonic() < end
         time.sleep(0.2)
     (_, line), check = mail_check(stack, operator)
-    assert line.startswith("the last one was sent at 20") and check["status"] == "ok"
+    assert line.startswith("the last mail was sent at 20") and check["status"] == "ok"
 
 
 def test_an_invitation_comes_by_mail(stack, sink):

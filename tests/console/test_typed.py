@@ -63,7 +63,7 @@ def test_u0000_is_refused_and_is_no_attempt(stack, owner):
     for _ in range(8):
         answer = Browser(stack).sign_in(owner.email, "correct horse battery\0and more")
         assert answer.status == 400 and answer.fields() == ["password"], answer
-        assert "has the character U+0000; leave it out" in str(answer.body), answer
+        assert "contains the character U+0000; remove it" in str(answer.body), answer
     assert stack.sql("SELECT COUNT(*) FROM sign_in_attempts") == [["0"]]
     for body in ({"currentPassword": "correct\0", "newPassword": "another long password"},
                  {"currentPassword": "correct horse battery", "newPassword": "another long\0 password"}):

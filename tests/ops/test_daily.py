@@ -150,7 +150,7 @@ def test_a_failed_file_of_an_order_in_progress_is_retried_and_counted_once(stack
 def test_a_finished_order_is_not_retried_and_the_reason_is_printed(stack, client):
     created = client.create(["a.jpg"]).data
     done = ctl(stack, "order", "retry", created["orderId"])
-    assert done.returncode == 1 and "its client has to confirm it" in done.stdout
+    assert done.returncode == 1 and "its client must confirm it" in done.stdout
     client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)[:-400])
     client.confirm(created["orderId"])
     assert client.wait(created["orderId"])["status"] == "failed"
@@ -229,7 +229,7 @@ def test_a_changed_file_of_any_kind_is_found_by_its_digest(stack, client):
         assert found.returncode == 1
         faults = json.loads(found.stdout)
         assert {row["storeKey"] for row in faults} == set(keys)
-        assert {row["fault"] for row in faults} == {"does not have the digest in the database"}
+        assert {row["fault"] for row in faults} == {"does not have the digest that the database has"}
     finally:
         for path in paths:
             byte_turn(path)

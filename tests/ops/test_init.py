@@ -188,7 +188,7 @@ def test_what_the_site_lacks_is_left_to_do(stack, host, site, wanted):
 def test_a_console_without_a_user_or_a_unit_is_left_to_do(stack, host):
     with open(host.config, "a", encoding="utf-8") as file:
         file.write("[console]\nenabled = yes\n")
-    lines = ["imgwardctl init --user EMAIL makes the first user of the console", "systemctl enable --now imgward-console"]
+    lines = ["imgwardctl init --user EMAIL creates the first user of the console", "systemctl enable --now imgward-console"]
     assert remaining(stack, host) == remaining(stack, host, "doctor") == lines
     assert left(init(stack, host.config, "--user", "first@example.org", folder=host.folder)) == lines[1:]
 

@@ -197,7 +197,7 @@ def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack,
         worker.waits_for(f"^STATUS=0 of 1 image processes ready; {reason}$")
         eventually(lambda: "0 of 1 image processes ready, starts fail since 20" in doctor(stack)["workers"])
         assert doctor(stack)["workers"].startswith("WRONG") and doctor(stack)["workers"].endswith(": " + reason)
-        assert "tried by doctor, outside the unit" in doctor(stack)["image process"]
+        assert "started by doctor, outside the unit" in doctor(stack)["image process"]
         text = samples(stack)
         assert value(text, "imgward_worker_image_failing_seconds") > 0 and value(text, "imgward_worker_image_ready") == 0
         broken.unlink()

@@ -6,10 +6,10 @@ enum {
     png_signature_bytes = 8,
     png_crc_bytes = 4,
     riff_head_bytes = 12,
-    chunk_head_bytes = 8, /* in both formats */
+    chunk_head_bytes = 8, /* of a chunk, in both formats */
     /*
-     * Most bytes of a zlib stream after the last pixel: the end-of-block code (2 bytes at most),
-     * the empty stored block of a flush (5), an empty last block (2), Adler-32 (4).
+     * The most bytes that a zlib stream can have after the last pixel: the end-of-block code (2 bytes at
+     * most), the empty stored block of a flush (5), an empty last block (2), Adler-32 (4).
      */
     zlib_end_bytes = 13
 };
@@ -22,8 +22,8 @@ static uint32_t little_endian(const uint8_t *bytes)
 }
 
 /*
- * A length over 31 bits is invalid. Bytes after IEND are ignored. The first chunk is IHDR with 13
- * bytes, or CgBI in Apple's variant.
+ * Handles a complete chunk header. A length over 31 bits is invalid. Bytes after IEND are ignored. The first
+ * chunk is IHDR with 13 bytes, or CgBI in Apple's variant.
  */
 static void png_chunk(struct cutoff *cutoff)
 {
@@ -57,7 +57,7 @@ static void webp_chunk(struct cutoff *cutoff)
 }
 
 /*
- * Cut off when both the file and the chunk with the pixels announce more bytes. The padding
+ * The file is cut off if both the file header and the chunk with the pixels announce more bytes. The padding
  * byte of an odd chunk is not counted.
  */
 static bool webp_is_cut(const struct cutoff *cutoff)
@@ -75,7 +75,7 @@ static const struct {
     [FORMAT_WEBP] = {riff_head_bytes, webp_chunk, webp_is_cut},
 };
 
-/* Reads bytes of the signature or of a chunk header, at least one. Returns how many. */
+/* Reads bytes of the signature or of a chunk header, at least one. Returns the number of bytes read. */
 static size_t head_take(struct cutoff *cutoff, const uint8_t *bytes, size_t size)
 {
     size_t wanted = cutoff->heads == 0 ? formats[cutoff->format].signature_bytes : chunk_head_bytes;
@@ -98,7 +98,7 @@ void cutoff_add(struct cutoff *cutoff, const void *bytes, size_t size)
     const uint8_t *at = bytes, *end = at + size;
     if (size == 0 || formats[cutoff->format].chunk == NULL)
         return;
-    /* The last bytes so far; only PNG needs them. */
+    /* Keeps the last bytes so far, which only PNG needs. */
     size_t kept = size < sizeof cutoff->tail ? size : sizeof cutoff->tail;
     memmove(cutoff->tail, cutoff->tail + kept, sizeof cutoff->tail - kept);
     memcpy(cutoff->tail + sizeof cutoff->tail - kept, end - kept, kept);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What follows in a part that is complete: it is the one, it grows, or the next one begins. */
+/* The step after a complete part: the header was found, the part must grow, or the next part begins. */
 enum header_step { HEADER_FOUND, HEADER_LONGER, HEADER_NEXT, HEADER_NONE };
 
 enum {
@@ -49,7 +49,7 @@ static enum header_step part_longer(struct header *header, size_t wanted)
 
 /* ---- JPEG ---- */
 
-/* A progressive picture is held whole as coefficients of two bytes. */
+/* A progressive picture is kept completely in memory, as coefficients of two bytes. */
 static uint64_t coefficients(const struct picture_form *form, const uint8_t *components, unsigned count)
 {
     unsigned h_max = 1, v_max = 1, area = 0;
@@ -82,7 +82,7 @@ static enum header_step frame_read(struct header *header)
     return HEADER_FOUND;
 }
 
-/* Bytes that are no marker are passed over, as by libjpeg. */
+/* Bytes that are not a marker are skipped, as libjpeg does. */
 static enum header_step jpeg_part(struct header *header)
 {
     const uint8_t *head = header->head;
@@ -92,7 +92,7 @@ static enum header_step jpeg_part(struct header *header)
     if (header->wanted > jpeg_marker_bytes)
         return frame_read(header);
     if (head[0] != 0xFF || is_bare) {
-        /* One byte further. */
+        /* Moves one byte further. */
         memmove(header->head, header->head + 1, --header->count);
         return HEADER_LONGER;
     }
@@ -122,7 +122,7 @@ static enum header_step png_part(struct header *header)
 
 /* ---- WebP ---- */
 
-/* A name has four characters; anything else is damage, and a decoder searches for the picture. */
+/* A chunk name has four characters. Anything else is damage, in which a decoder searches for the picture. */
 static bool is_chunk_name(const uint8_t *name)
 {
     for (int i = 0; i < 4; i++)
@@ -144,7 +144,7 @@ static enum header_step webp_read(struct header *header)
     form->is_lossless = is_lossless;
     form->width_px = is_lossless ? (word & mask) + 1 : little_endian(frame + 6, 2) & mask;
     form->height_px = is_lossless ? (word >> side_bits & mask) + 1 : little_endian(frame + 8, 2) & mask;
-    /* The flags may add an alpha channel; this is the least. */
+    /* The flags may add an alpha channel later; this is the minimum. */
     if (form->channels == 0)
         form->channels = is_lossless && (word >> 2 * side_bits & 1) != 0 ? 4 : 3;
     return HEADER_FOUND;

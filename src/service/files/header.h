@@ -1,8 +1,8 @@
 /*
- * Reads size and kind of a picture from its header while the bytes arrive, without an image library.
+ * Reads the size and the kind of a picture from the header while the bytes arrive, without an image library.
  *
- * It finds what every decoder finds: the first frame header of a JPEG, the IHDR of a PNG, the frame header of
- * a still WebP. Where it finds nothing, or the structure is odd, the image process decides.
+ * It reads the header that every decoder reads: the first frame header of a JPEG, the IHDR of a PNG, the
+ * frame header of a still WebP. If there is none, or if the structure is unusual, the image process decides.
  *
  * Sources: ITU-T T.81, B.2.2; the PNG specification, 11.2.1; RFC 6386, 9.1 and RFC 9649, 3.4 (WebP).
  */
@@ -27,10 +27,13 @@ struct header {
     bool is_over;        /* further bytes are ignored */
 };
 
-/* Adds the next bytes of the file. True once: form is complete now. */
+/* Adds the next bytes of the file. Returns true once, when form has become complete. */
 bool header_add(struct header *header, const void *bytes, size_t size);
 
-/* IMAGE_TOO_LARGE when the work of an order's type needs more than an image process has; 0 is no limit. */
+/*
+ * IMAGE_TOO_LARGE if the work of this order type needs more memory than an image process has; 0 means no
+ * limit.
+ */
 enum iw_error header_check(struct context *context, const struct header *header, enum order_type type,
                            int64_t image_memory_bytes) IW_MUST_USE;
 

@@ -16,7 +16,7 @@ struct shape {
     const char *stem;
     size_t stem_length;
     const char *suffix;
-    const char *extension; /* with its dot, or "" */
+    const char *extension; /* with the dot, or "" */
 };
 
 /* ---- Characters ---- */
@@ -51,7 +51,10 @@ static bool is_forbidden(utf8proc_int32_t point)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* Never longer than the given name. Invalid UTF-8 bytes become "_" as well. */
+/*
+ * Replaces forbidden characters. The result is never longer than the given name. Invalid UTF-8 bytes also
+ * become "_".
+ */
 static const char *name_clean(struct arena *arena, const char *given)
 {
     size_t length = strlen(given);
@@ -87,7 +90,7 @@ static void shape_split(struct shape *shape, const char *name, enum format forma
 /* ---- Devices ---- */
 
 /*
- * A Windows device name ("Naming Files, Paths, and Namespaces"), also when blanks or an
+ * Returns true for a Windows device name ("Naming Files, Paths, and Namespaces"), even if blanks or an
  * extension follow.
  */
 static bool is_device(const char *stem, size_t length)
@@ -121,8 +124,8 @@ static struct shape shape_of(struct arena *arena, const struct name_request *wan
 }
 
 /*
- * Length of the longest prefix of at most room bytes that ends between two grapheme clusters
- * (UAX #29). When the first cluster is longer than room, it ends between code points.
+ * Returns the length of the longest prefix of at most room bytes that ends between two grapheme clusters (UAX
+ * #29). If the first cluster is longer than room, the prefix ends between code points.
  */
 static size_t stem_fit(const char *stem, size_t length, size_t room)
 {
@@ -142,7 +145,7 @@ static size_t stem_fit(const char *stem, size_t length, size_t room)
     return whole > 0 ? whole : fit;
 }
 
-/* The name; a number other than 0 is added as " (2)" and so on. */
+/* Builds the name; a number other than 0 is added as " (2)" and so on. */
 static const char *shape_print(struct arena *arena, const struct shape *shape, unsigned number)
 {
     char digits[text_decimal_size + 3] = "";
@@ -155,7 +158,7 @@ static const char *shape_print(struct arena *arena, const struct shape *shape, u
     size_t length = stem_fit(stem, shape->stem_length, room - strlen(prefix));
     while (is_end && length > 0 && strchr(". ", stem[length - 1]) != NULL)
         length--;
-    /* A stem that was cut can be a device name or nothing. */
+    /* A stem that was cut can become a device name, or empty. */
     if (prefix[0] == '\0' && is_device(stem, length)) {
         prefix = "_";
         length = stem_fit(stem, length, room - 1);
@@ -182,14 +185,14 @@ static uint8_t *text_map(const uint8_t *text, size_t length, unsigned options, s
     utf8proc_ssize_t size =
         utf8proc_map(text, (utf8proc_ssize_t)length, &mapped, (utf8proc_option_t)(UTF8PROC_STABLE | options));
     if (size < 0)
-        abort(); /* out of memory: the text is valid */
+        abort(); /* can only be out of memory, because the text is valid */
     *mapped_length = (size_t)size;
     return mapped;
 }
 
 /*
- * The key under which names are compared: canonical caseless matching (Unicode, D145), without
- * default-ignorable characters. Equal keys may collide on some file system.
+ * Returns the key under which names are compared: canonical caseless matching (Unicode, D145), without
+ * default-ignorable characters. Names with equal keys may collide on some file system.
  */
 static const char *name_fold(struct arena *arena, const char *name)
 {
@@ -209,13 +212,15 @@ static const char *name_fold(struct arena *arena, const char *name)
     return key;
 }
 
-/* A name in use, and the number that its next duplicate tries first; lower numbers are in use. */
+/* A name in use, and the first number to try for its next duplicate; lower numbers are in use. */
 struct taken {
-    const char *key; /* NULL: an empty entry */
+    const char *key; /* NULL if the entry is empty */
     unsigned next;
 };
 
-/* Entry of a key, or the empty entry for it. Hash function: FNV-1a (Fowler, Noll, Vo). */
+/*
+ * Returns the entry of a key, or the empty entry for the key. The hash function is FNV-1a (Fowler, Noll, Vo).
+ */
 static struct taken *taken_find(struct taken *table, size_t room, const char *key)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -258,7 +263,7 @@ const char *name_disposition(struct arena *arena, const char *name)
     for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++) {
         bool is_separator = *at == '/' || *at == '\\';
         char byte = *at < 0x20 || *at == 0x7F || is_separator ? '_' : (char)*at;
-        bool is_start = (*at & 0xC0) != 0x80; /* one underscore a code point */
+        bool is_start = (*at & 0xC0) != 0x80; /* writes one underscore per code point */
         if (*at >= 0x80 ? is_start : true)
             text_printf(&ascii, "%c", *at >= 0x80 || byte == '"' || byte == '%' ? '_' : byte);
         if (*at < 0x80 && strchr(plain, byte) != NULL)

@@ -47,7 +47,7 @@ struct presign {
 
 /* ---- Key lists ---- */
 
-/* Index of the key with this id, or the count. */
+/* Returns the index of the key with this id, or the count if there is none. */
 static unsigned key_find(const struct key_list *list, const char *id)
 {
     unsigned i = 0;
@@ -56,7 +56,7 @@ static unsigned key_find(const struct key_list *list, const char *id)
     return i;
 }
 
-/* The key that signs now: the first one that is valid already, else the last one. */
+/* Returns the key that signs now: the first key that is already valid, or else the last key. */
 static unsigned key_signing(const struct key_list *list)
 {
     unsigned i = 0;
@@ -78,8 +78,8 @@ static bool id_is_good(const char *id, size_t length)
 }
 
 /*
- * Parses one line and adds it to the list. Overwrites the colons in the line. Returns NULL or
- * the problem.
+ * Parses one line and adds the key to the list. Overwrites the colons in the line. Returns NULL, or the
+ * problem.
  */
 static const char *line_take(struct key_file *file, char *line)
 {
@@ -170,7 +170,7 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
                                     bool is_replacing)
 {
     struct stat before;
-    /* A symbolic link stays one. */
+    /* A symbolic link is kept; its target is replaced. */
     char *real = is_replacing ? realpath(path, NULL) : NULL;
     path = real != NULL ? arena_text(context->arena, real) : path;
     free(real);
@@ -181,7 +181,7 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
     bool is_written = true;
     for (unsigned i = 0; i < file->list.count; i++)
         is_written = key_write(context->arena, descriptor, file, i) && is_written;
-    /* Keeps the owner: the service's user must be able to read a file that root has rotated. */
+    /* Keeps the owner, because the service's user must be able to read a file that root has rotated. */
     if (is_replacing && stat(path, &before) == 0)
         is_written = fchown(descriptor, before.st_uid, before.st_gid) == 0 &&
                      fchmod(descriptor, before.st_mode & 0640) == 0 && is_written;
@@ -196,7 +196,7 @@ static enum iw_error key_file_write(struct context *context, const char *path, c
                         strerror(why));
 }
 
-/* Writes a file with a new key and, when there is one, the current signing key of the old list. */
+/* Writes a file with a new key and the current signing key of the old list, if there is one. */
 static enum iw_error key_add(struct context *context, const char *path, const struct key_file *old,
                              int64_t from_s, const char **new_id)
 {
@@ -302,7 +302,9 @@ struct signed_url {
     int64_t max_bytes; /* uploads only, otherwise 0 */
 };
 
-/* The first line of the signed text names the purpose, so that the key cannot sign anything else by accident.
+/*
+ * The first line of the signed text states the purpose, so that the signature is not valid for any other
+ * text.
  */
 static const char *signature_make(const struct presign *presign, struct arena *arena, unsigned key,
                                   const struct signed_url *url)
@@ -313,7 +315,7 @@ static const char *signature_make(const struct presign *presign, struct arena *a
                           url->method == PRESIGN_PUT ? "PUT" : "GET", url->key_text, url->expires_s,
                           url->max_bytes, presign->list.keys[key].id);
     if (length < 0 || (size_t)length >= sizeof text)
-        abort(); /* The parts are bounded; a truncated text must never be signed. */
+        abort(); /* Cannot happen, because the parts are bounded; a truncated text must never be signed. */
     crypto_mac_sign(presign->macs[key], text, (size_t)length, digest);
     return crypto_base64url(arena, digest, sizeof digest);
 }
@@ -346,14 +348,14 @@ const char *presign_download_url(const struct presign *presign, struct arena *ar
 enum { parameter_count = 4, parameter_size = 64 };
 
 struct parameters {
-    char values[parameter_count][parameter_size]; /* in the order of names[]; "" when absent */
+    char values[parameter_count][parameter_size]; /* in the order of names[]; "" if absent */
 };
 
 static const char parameter_names[parameter_count] = {'e', 'm', 'k', 's'};
 
 /*
- * Stores one parameter ("e=..." of length bytes); false when it is unknown, empty, too long or
- * a duplicate.
+ * Stores one parameter ("e=..." of length bytes). Returns false if the parameter is unknown, empty, too long
+ * or a duplicate.
  */
 static bool parameter_take(struct parameters *parameters, const char *text, size_t length)
 {
@@ -393,7 +395,9 @@ static bool limits_read(const struct parameters *parameters, enum presign_method
     return text_integer(parameters->values[1], 1, INT64_MAX, &grant->max_bytes);
 }
 
-/* Compares the text, not the decoded bytes: several base64 texts can decode to the same bytes. */
+/*
+ * Compares the texts instead of the decoded bytes, because several base64 texts can decode to the same bytes.
+ */
 static bool signature_matches(const struct presign *presign, struct arena *arena,
                               const struct presign_request *request, const struct parameters *parameters,
                               const struct presign_grant *grant)
@@ -407,7 +411,7 @@ static bool signature_matches(const struct presign *presign, struct arena *arena
            crypto_equal(wanted, parameters->values[3], signature_length);
 }
 
-/* Value of a one-letter parameter, or NULL. */
+/* Returns the value of a one-letter parameter, or NULL. */
 static const char *parameter_at(const char *query, char name)
 {
     for (const char *at = query; at != NULL; at = strchr(at, '&'), at = at != NULL ? at + 1 : NULL)
@@ -416,7 +420,7 @@ static const char *parameter_at(const char *query, char name)
     return NULL;
 }
 
-/* Required parameters that this query lacks, as "k, s"; "" for none. */
+/* Returns the required parameters that are missing from the query, as "k, s"; "" if none is missing. */
 static const char *parameters_missing(struct arena *arena, const char *query, enum presign_method method)
 {
     const char *missing = "";
@@ -429,8 +433,8 @@ static const char *parameters_missing(struct arena *arena, const char *query, en
 }
 
 /*
- * Guesses how the client changed an invalid URL. It is only used for the message, after
- * verification failed.
+ * Guesses how the client changed an invalid URL. The result is used only for the message, after verification
+ * has failed.
  */
 static const char *query_fault(struct arena *arena, const char *query, enum presign_method method)
 {
@@ -444,10 +448,11 @@ static const char *query_fault(struct arena *arena, const char *query, enum pres
     if (strstr(query, "&amp;") != NULL)
         return "it was copied out of HTML; write & for each &amp;";
     if (strcasestr(query, "%26") != NULL || strcasestr(query, "%3D") != NULL)
-        return "it was percent-encoded again after it was given";
+        return "it was percent-encoded again after the service returned it";
     if (*missing != '\0')
-        return arena_printf(
-            arena, "it was cut off, for the parameters %s are missing; quote the URL in a shell", missing);
+        return arena_printf(arena,
+                            "it was cut off, because the parameters %s are missing; quote the URL in a shell",
+                            missing);
     if (strcspn(signature, "&") != signature_length)
         return arena_printf(arena, "its signature has %zu characters in place of %d", strcspn(signature, "&"),
                             (int)signature_length);
@@ -456,7 +461,7 @@ static const char *query_fault(struct arena *arena, const char *query, enum pres
     return "it was changed, or its query belongs to another file";
 }
 
-/* NULL when the URL is valid, else the reason why it is not. */
+/* Returns NULL if the URL is valid, otherwise the reason why it is not. */
 static const char *url_fault(const struct presign *presign, struct arena *arena,
                              const struct presign_request *request, struct presign_grant *grant)
 {
@@ -496,15 +501,15 @@ enum iw_error presign_verify(const struct presign *presign, struct context *cont
 {
     const char *fault = url_fault(presign, context->arena, request, grant);
     if (fault != NULL)
-        return context_fail(context, IW_URL_SIGNATURE_INVALID,
-                            "The service did not sign this URL: %s. Use each URL exactly as it was given.",
-                            fault);
+        return context_fail(
+            context, IW_URL_SIGNATURE_INVALID,
+            "The service did not sign this URL: %s. Use each URL exactly as the service returned it.", fault);
     if (request->at_ms < grant->expires_s * 1000)
         return IW_OK;
     enum filekey_kind kind = grant->key.kind;
     context->expired_at = clock_iso_text(context->arena, grant->expires_s * 1000);
     return context_fail(context, IW_URL_EXPIRED,
-                        "The %s URL expired at %s; %s /api/v2/orders/%" PRId64 "%s answers a new one.",
+                        "The %s URL expired at %s; %s /api/v2/orders/%" PRId64 "%s returns a new URL.",
                         origins[kind].what, context->expired_at, origins[kind].method, grant->key.order_id,
                         origins[kind].path);
 }

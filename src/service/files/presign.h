@@ -7,12 +7,12 @@
  * HMAC-SHA256 (RFC 2104) over method class, file key, expiry, size limit and key id, one per
  * line. Each parameter must occur exactly once, in any order, and no others may occur.
  *
- * The keys are in the file store.signing_keys_file, one per line: `id:64 hex digits` or `id:64
- * hex digits:FROM`, in seconds since 1970. The first key whose FROM has passed signs; all keys
- * verify. So a key can be rotated without breaking issued URLs, and the new key signs only
- * after every process has loaded it.
+ * The keys are in the file store.signing_keys_file, one per line: `id:64 hex digits` or `id:64 hex
+ * digits:FROM`, in seconds since 1970. The first key whose FROM has passed signs, and all keys verify. So a
+ * key can be rotated without invalidating issued URLs, and the new key signs only after every process has
+ * loaded it.
  *
- * Knows neither the database nor files. Never log a full URL.
+ * This module depends neither on the database nor on files. Never log a full URL.
  */
 #ifndef SERVICE_FILES_PRESIGN_H
 #define SERVICE_FILES_PRESIGN_H
@@ -35,14 +35,13 @@ struct presign;
 struct presign_grant {
     struct filekey key;
     int64_t expires_s;
-    int64_t max_bytes; /* uploads only, else 0 */
+    int64_t max_bytes; /* only for uploads, otherwise 0 */
 };
 
 /*
- * Reads the keys and copies the settings that it needs; a reload creates a new one and frees
- * the old. CONFIG_INVALID when the file is missing, is readable by other users, or has an
- * invalid or duplicate line. The message has the line number, never the key. The caller owns
- * the result.
+ * Reads the keys and copies the settings that are needed; after a reload, create a new struct and free the
+ * old. CONFIG_INVALID if the file is missing, is readable by other users, or has an invalid or duplicate
+ * line. The message contains the line number, never the key. The caller owns the result.
  */
 enum iw_error presign_new(struct context *context, const struct config *config,
                           struct presign **presign) IW_MUST_USE;
@@ -50,9 +49,9 @@ enum iw_error presign_new(struct context *context, const struct config *config,
 void presign_free(struct presign *presign);
 
 /*
- * The URL of an upload (at most max_bytes) or download, in the arena. It is valid until expires_s,
- * in seconds since 1970. presign_expiry_s returns the usual expiry of a new URL: now plus
- * store.upload_url_s or store.download_url_s.
+ * Returns the URL of an upload (of at most max_bytes) or download, in the arena. It is valid until expires_s,
+ * in seconds since 1970. presign_expiry_s returns the usual expiry of a new URL: now plus store.upload_url_s
+ * or store.download_url_s.
  */
 const char *presign_upload_url(const struct presign *presign, struct arena *arena, const struct filekey *key,
                                int64_t expires_s, int64_t max_bytes);
@@ -72,17 +71,17 @@ struct presign_request {
 };
 
 /*
- * URL_SIGNATURE_INVALID for a URL that was not signed for this method.  Then URL_EXPIRED, with
- * context->expired_at, for one that had expired at at_ms.
+ * URL_SIGNATURE_INVALID if the URL was not signed for this method. Otherwise URL_EXPIRED, with
+ * context->expired_at, if it had expired at at_ms.
  */
 enum iw_error presign_verify(const struct presign *presign, struct context *context,
                              const struct presign_request *request, struct presign_grant *grant) IW_MUST_USE;
 
-/* Writes the crypto_key_id of each key of a file, in its order and separated by spaces. */
+/* Writes the crypto_key_id of each key of a file, in the order of the file and separated by spaces. */
 enum iw_error presign_keys_ids(struct context *context, const char *path, char *ids, size_t size) IW_MUST_USE;
 
 /*
- * Creates a file with one new key, mode 0600, atomically. TWIN_EXISTS when the file exists.
+ * Creates a file with one new key, mode 0600, atomically. TWIN_EXISTS if the file exists.
  * new_id is allocated in the arena.
  */
 enum iw_error presign_keys_generate(struct context *context, const char *path,

@@ -17,7 +17,7 @@ bool storage_cursor_is_start(const struct storage_cursor *cursor)
     return cursor->part == 0 && cursor->after[0] == '\0';
 }
 
-/* Only a local store has parts; an object store starts anywhere by the text of a key. */
+/* Only a local store has parts; in an object store a walk can start at any text of a key. */
 struct storage_cursor storage_cursor_random(const struct storage *storage)
 {
     struct storage_cursor cursor = {.part = (unsigned)(crypto_random_u64() % store_local_shard_count)};
@@ -25,7 +25,7 @@ struct storage_cursor storage_cursor_random(const struct storage *storage)
     return cursor;
 }
 
-/* Remembers that the store failed, not that a file is missing. */
+/* Records a failure of the store; a missing file is not a failure. */
 static enum iw_error noted(struct storage *storage, const struct context *context, enum iw_error error)
 {
     if (error != IW_SERVICE_UNAVAILABLE && error != IW_IO_FAILED)
@@ -74,7 +74,7 @@ enum iw_error storage_put_add(struct storage_writer *writer, struct context *con
 
 enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context)
 {
-    struct storage *storage = writer->storage; /* the commit frees the writer */
+    struct storage *storage = writer->storage; /* not abandoned, because the commit frees the writer */
     return noted(storage, context, storage->driver->put_commit(writer, context));
 }
 

@@ -1,12 +1,11 @@
 /*
  * The file store: bytes under keys made of numbers.
  *
- * Only the drivers build paths, and only from numbers of the service; a client's file name is
- * never part of a path. The interface needs no operation that only a local file system has: no
- * rename, append, links or locks. A key is written once, atomically, under a name that was never
- * used before. The database row that names a key decides which version is valid. So a worker
- * that lost its lease never replaces the result of another, and a late upload never replaces an
- * earlier one.
+ * Only the drivers build paths, and only from numbers of the service; a client's file name is never part of a
+ * path. The interface needs no operation that only a local file system has: no rename, append, links or
+ * locks. A key is written once, atomically, under a name that was never used before. The database row that
+ * names a key determines which version is valid. So a worker that lost its lease never replaces the result of
+ * another worker, and a late upload never replaces an earlier upload.
  *
  * store.driver selects the driver: a local file system (store_local.h), or an S3-compatible
  * object store (store_s3.h). Knows no database.
@@ -34,19 +33,18 @@ struct storage;
 struct storage_writer;
 
 /*
- * Opens the store with the driver of the configuration. IO_FAILED or CONFIG_INVALID when the
- * settings are wrong, SERVICE_UNAVAILABLE when the store cannot be used now. The caller owns it;
- * free it with storage_close.
+ * Opens the store with the driver of the configuration. IO_FAILED or CONFIG_INVALID if the settings are
+ * wrong, SERVICE_UNAVAILABLE if the store is unavailable. The caller owns it; free it with storage_close.
  */
 enum iw_error storage_open(struct context *context, const struct config *config,
                            struct storage **storage) IW_MUST_USE;
 void storage_close(struct storage *storage);
 
 /*
- * Writing: begin, add pieces, then commit or abandon. Both free the writer. Nothing is visible
- * before the commit; after it, the bytes and their name are durable. A process that dies in
- * between leaves nothing, or a file under tmp/ that storage_sweep removes. An existing key is
- * replaced as a whole.
+ * To write a file, begin, add pieces, then commit or abandon, which both free the writer. Nothing is visible
+ * before the commit; after the commit, the bytes and their name are durable. A process that dies in between
+ * leaves nothing, or a file under tmp/ that storage_sweep removes. The file of an existing key is replaced as
+ * a whole.
  *
  * Errors: SERVICE_UNAVAILABLE (reasons store_full, store_failed). After a failed add call only
  * storage_put_abandon; after a failed commit call nothing.
@@ -58,28 +56,31 @@ enum iw_error storage_put_add(struct storage_writer *writer, struct context *con
 enum iw_error storage_put_commit(struct storage_writer *writer, struct context *context) IW_MUST_USE;
 void storage_put_abandon(struct storage_writer *writer);
 
-/* Begin, add and commit for bytes in memory. */
+/* Writes bytes in memory: begin, add and commit. */
 enum iw_error storage_put_bytes(struct storage *storage, struct context *context,
                                 const struct storage_key *key, const void *bytes, size_t size) IW_MUST_USE;
 
 /*
  * Returns a read-only, seekable descriptor at the start of the bytes; the caller closes it.
- * facts may be NULL. NOT_FOUND when the key does not exist. SERVICE_UNAVAILABLE (store_failed)
- * when it is not a regular file; symbolic links are never followed.
+ * facts may be NULL. NOT_FOUND if the key does not exist. SERVICE_UNAVAILABLE (store_failed)
+ * if it is not a regular file; symbolic links are never followed.
  */
 enum iw_error storage_get(struct storage *storage, struct context *context, const struct storage_key *key,
                           int *descriptor, struct storage_facts *facts) IW_MUST_USE;
 
-/* The same for one version of an object: NOT_FOUND (store_changed) when its ETag differs. NULL: any. */
+/*
+ * The same for one version of an object: NOT_FOUND (store_changed) if the ETag differs. NULL accepts any
+ * version.
+ */
 enum iw_error storage_get_match(struct storage *storage, struct context *context,
                                 const struct storage_key *key, const char *etag, int *descriptor,
                                 struct storage_facts *facts) IW_MUST_USE;
 
-/* Size and modification time. NOT_FOUND as for storage_get. */
+/* Returns size and modification time. NOT_FOUND as for storage_get. */
 enum iw_error storage_stat(struct storage *storage, struct context *context, const struct storage_key *key,
                            struct storage_facts *facts) IW_MUST_USE;
 
-/* Deletes a key; a missing key is no error. */
+/* Deletes a key; a missing key is not an error. */
 enum iw_error storage_delete(struct storage *storage, struct context *context,
                              const struct storage_key *key) IW_MUST_USE;
 
@@ -88,38 +89,38 @@ enum iw_error storage_delete_list(struct storage *storage, struct context *conte
                                   const struct storage_key *keys, size_t count) IW_MUST_USE;
 
 /*
- * Calls visit for every key of a kind, in no order; for deleting files that no row names. An
- * order_id of 0 selects all orders. The callback returns false to stop. Keys that are written or deleted
- * during the call may be visited or not.
+ * Calls visit for every key of a kind, in no particular order, to delete files that no row names. An order_id
+ * of 0 selects all orders. The callback returns false to stop. Keys that are written or deleted during the
+ * call may be visited or not.
  */
 typedef bool storage_visit(void *user, const struct storage_key *key, const struct storage_facts *facts);
 enum iw_error storage_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
 
 /*
- * A place in an endless walk over all keys. A zeroed cursor is the start. A cursor belongs to one
+ * A position in an endless walk over all keys. A zeroed cursor is at the start. A cursor belongs to one
  * store.
  */
 struct storage_cursor {
-    unsigned part;                /* a local store: the next shard */
-    char after[storage_key_size]; /* an object store: the text of the last key; "" at the start */
+    unsigned part;                /* in a local store, the next shard */
+    char after[storage_key_size]; /* in an object store, the text of the last key; "" at the start */
 };
 
 bool storage_cursor_is_start(const struct storage_cursor *cursor);
 
-/* A cursor at a random place: processes that restart often see all keys. */
+/* Returns a cursor at a random position, so that even processes that restart often visit all keys. */
 struct storage_cursor storage_cursor_random(const struct storage *storage);
 
 /*
- * One step of the walk: visits the next keys of all kinds and advances the cursor. After the last
- * key the cursor is at the start again. The callback cannot stop a step.
+ * Makes one step of the walk: visits the next keys of all kinds and advances the cursor. After the last key,
+ * the cursor is at the start again. The callback cannot stop a step.
  */
 enum iw_error storage_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                            storage_visit *visit, void *user) IW_MUST_USE;
 
 /* ---- Object stores ---- */
 
-/* True when clients upload to the store and download from it by its own URLs (storage_url). */
+/* True if clients upload to the store and download from it through its own URLs (storage_url). */
 bool storage_is_direct(const struct storage *storage);
 
 /* A request that a URL permits. */
@@ -127,11 +128,11 @@ struct storage_link {
     bool is_upload; /* PUT; otherwise GET */
     struct storage_key key;
     int64_t expires_s;       /* since 1970 */
-    const char *disposition; /* Content-Disposition of a download; NULL: none */
-    const char *type;        /* Content-Type of a download; NULL: that of the object */
+    const char *disposition; /* Content-Disposition of a download; may be NULL */
+    const char *type;        /* Content-Type of a download; NULL for that of the object */
 };
 
-/* Presigned URL of a direct store, in the arena. Never log it. */
+/* Returns a presigned URL of a direct store, in the arena. Never log the URL. */
 const char *storage_url(struct storage *storage, struct arena *arena, const struct storage_link *link);
 
 /* An object that a client uploaded, as storage_peek finds it. */
@@ -149,27 +150,28 @@ enum iw_error storage_peek(struct storage *storage, struct context *context, str
                            size_t count) IW_MUST_USE;
 
 /*
- * Copies objects of a direct store inside it, in parallel; to has the keys of the copies. Only an
- * object that still has its ETag is copied; is_there gets false otherwise. etag gets that of the
- * copy.
+ * Copies objects of a direct store inside it, in parallel; to has the keys of the copies. An object is copied
+ * only if it still has its ETag; otherwise is_there becomes false. Sets etag to the ETag of the copy.
  */
 enum iw_error storage_copy(struct storage *storage, struct context *context, struct storage_object *objects,
                            const struct storage_key *to, size_t count) IW_MUST_USE;
 
-/* When an access last failed by the store's fault, with the reason; 0 and NULL: never.  Not of child
- * processes. */
+/*
+ * Returns when an access last failed through a fault of the store, with the reason; 0 and NULL if that never
+ * happened. Failures in child processes are not included.
+ */
 int64_t storage_failed_ms(const struct storage *storage, const char **reason);
 
-/* Free and total bytes of the store's file system; false when they are unknown. */
+/* Reads the free and total bytes of the store's file system. Returns false if they are unknown. */
 bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
 
-/* Removes unfinished writes older than age_s, which dead processes left. count may be NULL. */
+/* Removes unfinished writes older than age_s that dead processes left behind. count may be NULL. */
 enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s,
                             unsigned *count) IW_MUST_USE;
 
 /*
- * Of a local store: the path for X-Accel-Redirect. nginx sends the file from its internal
- * location for the store ("out/3f7/7001.12.1"). Allocated in the arena.
+ * Returns the path for X-Accel-Redirect in a local store ("out/3f7/7001.12.1"), in the arena. nginx sends the
+ * file from its internal location for the store.
  */
 const char *storage_handover(struct arena *arena, const struct storage_key *key);
 

@@ -26,7 +26,7 @@ struct storage_driver {
     enum iw_error (*walk)(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                           storage_visit *visit, void *user);
     enum iw_error (*sweep)(struct storage *storage, struct context *context, int64_t age_s, unsigned *count);
-    /* NULL in a driver whose files the service itself receives and sends. */
+    /* NULL in a driver with which the service itself receives and sends the files. */
     const char *(*url)(struct storage *storage, struct arena *arena, const struct storage_link *link);
     enum iw_error (*peek)(struct storage *storage, struct context *context, struct storage_object *objects,
                           size_t count);
@@ -37,7 +37,7 @@ struct storage_driver {
 /* The first member of each driver's store. */
 struct storage {
     const struct storage_driver *driver;
-    int64_t failed_ms; /* of the last access that the store refused or did not answer; 0: none */
+    int64_t failed_ms; /* of the last access that the store refused or did not answer; 0 if there is none */
     char reason[200];
 };
 

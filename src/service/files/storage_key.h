@@ -16,27 +16,27 @@ struct storage_key {
     int64_t order_id;
     int64_t number;
     int64_t version;
-    int64_t part; /* 0: none; not in the text then */
+    int64_t part; /* 0 if there is none; then it is not in the text */
 };
 
 /* Room for any text of a key, and for its numbers. */
 enum { storage_key_size = 128 };
 
 /*
- * The text of a key as in the database (results.store_key and others): "out/7001/12.1.2".
- * Allocated in the arena.
+ * Returns the text of a key as in the database (results.store_key and others), such as "out/7001/12.1.2". It
+ * is allocated in the arena.
  */
 const char *storage_key_text(struct arena *arena, const struct storage_key *key);
 
-/* Reads exactly the texts that storage_key_text writes; false for any other. */
+/* Reads exactly the texts that storage_key_text writes. Returns false for any other text. */
 bool storage_key_read(const char *text, struct storage_key *key);
 
-/* A random positive version for a key; two writers never get the same one. */
+/* Returns a random positive version for a key; two writers never get the same version. */
 int64_t storage_version_new(void);
 
 /*
- * The numbers of a key: "7001/12.1.2" with '/' as the separator of the first two, "7001.12.1.2"
- * with '.'. Returns the length.
+ * Writes the numbers of a key: "7001/12.1.2" if '/' separates the first two, "7001.12.1.2" if '.' does.
+ * Returns the length.
  */
 int storage_numbers_print(char text[storage_key_size], const struct storage_key *key, char separator);
 

@@ -23,7 +23,7 @@
  */
 enum {
     shard_bits = 12,
-    folder_mode = 0750, /* nginx reads through the group */
+    folder_mode = 0750, /* readable by the group, because nginx reads the files through it */
     file_mode = 0640
 };
 
@@ -102,7 +102,7 @@ static bool is_broken(enum fault fault, const char *key)
 
 static bool folder_make(int parent, const char *name)
 {
-    /* With chmod, because the umask must not remove the bits of the group. */
+    /* Uses chmod, because the umask must not remove the bits of the group. */
     if (mkdirat(parent, name, folder_mode) == 0)
         return fchmodat(parent, name, folder_mode, 0) == 0 && fsync(parent) == 0;
     return errno == EEXIST;
@@ -113,7 +113,7 @@ static int folder_open(int parent, const char *name)
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Creates and opens a folder under the root; -1 with errno. */
+/* Creates and opens a folder under the root. Returns -1 and sets errno on failure. */
 static int folder_prepare(struct store_local *storage, const char *name)
 {
     return folder_make(storage->root, name) ? folder_open(storage->root, name) : -1;
@@ -146,7 +146,7 @@ static void local_close(struct storage *storage)
     free(local);
 }
 
-/* Opens the folder of a key without following symbolic links; -1 with errno. */
+/* Opens the folder of a key without following symbolic links. Returns -1 and sets errno on failure. */
 static int shard_open(struct store_local *storage, const struct storage_key *key)
 {
     char shard[shard_size];
@@ -204,7 +204,7 @@ static enum iw_error local_put_add(struct storage_writer *writer, struct context
     return IW_OK;
 }
 
-/* Links the file under tmp/, so that it can be renamed over another one. */
+/* Links the file under tmp/, so that it can be renamed over another file. */
 static bool writer_name(struct store_local_writer *writer)
 {
     char file[64];
@@ -235,8 +235,8 @@ static bool writer_place(struct store_local_writer *writer, int folder, const ch
 }
 
 /*
- * Opens the folder of a key and creates it when it is missing. Syncs the parent also when
- * another process has created the folder, because that process may not have synced it yet.
+ * Opens the folder of a key and creates the folder if it is missing. Syncs the parent even if another process
+ * has created the folder, because that process may not have synced it yet.
  */
 static int shard_make(struct store_local *storage, const struct storage_key *key)
 {
@@ -293,8 +293,7 @@ static void facts_fill(struct storage_facts *facts, const struct stat *found)
 }
 
 /*
- * O_NONBLOCK: opening must not block when someone has put a pipe there. It has no effect on
- * regular files.
+ * O_NONBLOCK keeps open() from blocking if someone has put a pipe there. It has no effect on regular files.
  */
 static int file_open(struct store_local *storage, const struct storage_key *key)
 {
@@ -306,7 +305,7 @@ static int file_open(struct store_local *storage, const struct storage_key *key)
     return file;
 }
 
-/* A key of a local store has one version, so that the ETag decides nothing. */
+/* A key of a local store has only one version, so the ETag is ignored. */
 static enum iw_error local_get(struct storage *storage, struct context *context,
                                const struct storage_key *key, const char *etag, int *descriptor,
                                struct storage_facts *facts)
@@ -364,7 +363,7 @@ static enum iw_error local_delete_list(struct storage *storage, struct context *
 
 /* ---- Listing ---- */
 
-/* The stream of a folder, or NULL with errno. */
+/* Returns the stream of a folder. Returns NULL and sets errno on failure. */
 static DIR *folder_stream(int parent, const char *name)
 {
     int descriptor = folder_open(parent, name);
@@ -376,7 +375,7 @@ static DIR *folder_stream(int parent, const char *name)
 
 struct local_listing {
     enum filekey_kind kind;
-    int64_t order_id; /* 0: all orders */
+    int64_t order_id; /* 0 for all orders */
     storage_visit *visit;
     void *user;
     bool is_stopped;
@@ -411,7 +410,7 @@ static int shard_list(struct store_local *storage, struct local_listing *listing
     return why;
 }
 
-_Static_assert(store_local_shard_count == 1 << shard_bits, "a step of a walk is a shard");
+_Static_assert(store_local_shard_count == 1 << shard_bits, "a step of a walk must be a shard");
 
 /* All keys of an order are in one step. */
 static enum iw_error local_walk(struct storage *storage, struct context *context,

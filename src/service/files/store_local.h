@@ -11,7 +11,7 @@
 enum { store_local_shard_count = 4096 };
 
 /*
- * Opens the store at a path (store.path) and creates its folders. IO_FAILED when the path is
+ * Opens the store at a path (store.path) and creates its folders. IO_FAILED if the path is
  * not a folder or not writable.
  */
 enum iw_error store_local_open(struct context *context, const char *path,

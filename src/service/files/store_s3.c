@@ -20,10 +20,10 @@
 enum {
     buffer_first_bytes = 64 * 1024,
     part_bytes = 8 * 1024 * 1024, /* S3: at least 5 MiB */
-    /* S3 permits 10,000 parts: the size doubles after each 2,000. */
+    /* S3 permits 10,000 parts, so the size doubles after every 2,000 parts */
     parts_a_size = 2000,
     keys_a_page = 1000, /* S3's limit for lists and for deletions */
-    keys_a_step = 200   /* of a walk, which asks the database about each order */
+    keys_a_step = 200   /* of a step of a walk, which queries the database about each order */
 };
 
 struct store_s3 {
@@ -38,7 +38,7 @@ struct store_s3_writer {
     size_t size;
     size_t room;
     const char *type; /* Content-Type, known with the first bytes */
-    char *upload_id;  /* of a multipart upload; NULL: none yet */
+    char *upload_id;  /* of a multipart upload; NULL if there is none yet */
     unsigned part_count;
     char (*etags)[s3_etag_size]; /* of the parts */
 };
@@ -70,7 +70,10 @@ static enum iw_error not_found(struct context *context)
 
 /* ---- XML ---- */
 
-/* The text between <name> and </name> after *at, which moves behind it; NULL: there is none. */
+/*
+ * Returns the text between <name> and </name> after *at, and moves *at behind it. Returns NULL if there is
+ * none.
+ */
 static const char *element_next(struct arena *arena, const char *name, const char **at)
 {
     const char *open = arena_printf(arena, "<%s>", name), *close = arena_printf(arena, "</%s>", name);
@@ -233,7 +236,7 @@ static void s3_put_abandon(struct storage_writer *writer)
         context_init(&quiet, arena_new(0), NULL);
         struct s3_call call = {.method = S3_DELETE, .key = key_text(&quiet, own), .sink = -1};
         query_add(&call, "uploadId", own->upload_id);
-        /* After a failure the sweep aborts it later. */
+        /* If this fails, the sweep aborts the upload later. */
         if (s3_call(s3_of(writer->storage), &quiet, &call, 1) != IW_OK)
             context_clear(&quiet);
         arena_free(quiet.arena);
@@ -286,7 +289,7 @@ static enum iw_error changed(struct context *context)
     return context_fail(context, IW_NOT_FOUND, "The file changed after it was confirmed.");
 }
 
-/* libcurl reports a body that ends early; then s3_call reads it again. */
+/* libcurl reports a body that ends early, and s3_call then reads it again. */
 static enum iw_error s3_get(struct storage *storage, struct context *context, const struct storage_key *key,
                             const char *etag, int *descriptor, struct storage_facts *facts)
 {
@@ -306,7 +309,10 @@ static enum iw_error s3_get(struct storage *storage, struct context *context, co
         error = changed(context);
     else if (error == IW_OK && (fstat(file, &found) != 0 || found.st_size != call.size_bytes))
         error = s3_fail(context, &call, "the body has another size than its header says");
-    /* The descriptor of a local store is read-only; so is this one for its image process. */
+    /*
+     * The descriptor of a local store is read-only, so this descriptor is made read-only for the image
+     * process, too.
+     */
     if (error == IW_OK && (lseek(file, 0, SEEK_SET) != 0 ||
                            fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0))
         error = s3_fail(context, &call, strerror(errno));
@@ -332,7 +338,7 @@ static enum iw_error s3_stat(struct storage *storage, struct context *context, c
 
 /* ---- Deleting ---- */
 
-/* At most keys_a_page keys in one request. */
+/* Deletes at most keys_a_page keys in one request. */
 static enum iw_error page_delete(struct storage *storage, struct context *context,
                                  const struct storage_key *keys, size_t count)
 {
@@ -384,7 +390,7 @@ struct s3_listing {
     void *user;
     bool is_stopped;
     bool is_last;                /* there are no more keys */
-    char last[storage_key_size]; /* of the page; "" without one */
+    char last[storage_key_size]; /* of the page; "" if there is none */
 };
 
 static void object_visit(struct s3_listing *listing, struct arena *arena, const char *text,
@@ -398,7 +404,7 @@ static void object_visit(struct s3_listing *listing, struct arena *arena, const 
         listing->is_stopped = !listing->visit(listing->user, &key, &facts);
 }
 
-/* Objects that are no keys of the service are skipped. */
+/* Objects whose names are not keys of the service are skipped. */
 static enum iw_error page_list(struct storage *storage, struct context *context, struct s3_listing *listing)
 {
     struct arena *arena = context->arena;
@@ -446,7 +452,7 @@ static enum iw_error s3_list(struct storage *storage, struct context *context, e
     return error;
 }
 
-/* A step is a page. */
+/* A step of a walk is a page. */
 static enum iw_error s3_walk(struct storage *storage, struct context *context, struct storage_cursor *cursor,
                              storage_visit *visit, void *user)
 {
@@ -460,7 +466,7 @@ static enum iw_error s3_walk(struct storage *storage, struct context *context, s
     return IW_OK;
 }
 
-/* Aborts multipart uploads that a dead process left. */
+/* Aborts multipart uploads that a dead process left behind. */
 static enum iw_error s3_sweep(struct storage *storage, struct context *context, int64_t age_s,
                               unsigned *count)
 {
@@ -513,7 +519,10 @@ static void etag_read(const char *xml, char etag[storage_etag_size])
     snprintf(etag, storage_etag_size, "\"%.*s\"", (int)strcspn(xml, "&\""), xml);
 }
 
-/* One request an object: the answer to a range has the size of the whole, too. */
+/*
+ * Sends one request per object, because the response to a range request also has the size of the whole
+ * object.
+ */
 static enum iw_error s3_peek(struct storage *storage, struct context *context, struct storage_object *objects,
                              size_t count)
 {
@@ -526,7 +535,7 @@ static enum iw_error s3_peek(struct storage *storage, struct context *context, s
     enum iw_error error = s3_call(s3_of(storage), context, calls, count);
     for (size_t i = 0; error == IW_OK && i < count; i++) {
         struct storage_object *object = &objects[i];
-        bool is_empty = calls[i].status == 416; /* a range of nothing */
+        bool is_empty = calls[i].status == 416; /* an empty range */
         object->is_there = is_empty || calls[i].status == 200 || calls[i].status == 206;
         object->size_bytes = is_empty ? 0 : calls[i].size_bytes;
         object->first_count = is_empty ? 0 : calls[i].text_bytes;

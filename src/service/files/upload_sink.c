@@ -9,8 +9,8 @@
 
 struct upload_sink {
     struct storage_writer *writer;
-    struct crypto_hash *sha256; /* NULL after its end */
-    struct crypto_md5 *md5;     /* NULL after its end, or when not requested */
+    struct crypto_hash *sha256; /* NULL after the end */
+    struct crypto_md5 *md5;     /* NULL after the end, or if not requested */
     unsigned char first[sniff_bytes];
     size_t first_count;
     struct cutoff cutoff; /* its format is set when the first bytes have been identified */
@@ -38,7 +38,7 @@ enum iw_error upload_sink_begin(struct storage *storage, struct context *context
     return IW_OK;
 }
 
-/* The format is identified by the available first bytes. */
+/* Identifies the format by the first bytes that are available. */
 static enum iw_error no_picture(const struct upload_sink *sink, struct context *context)
 {
     const char *advice = sniff_advice(context->arena, sink->first, sink->first_count);
@@ -55,7 +55,7 @@ static enum iw_error look(struct upload_sink *sink, struct context *context, con
     return header_check(context, &sink->header, sink->limits.type, sink->limits.image_memory_bytes);
 }
 
-/* Collects the first bytes until the format is known; then all bytes are looked at. */
+/* Collects the first bytes until the format is known, then passes on all bytes. */
 static enum iw_error first_look(struct upload_sink *sink, struct context *context, const void *bytes,
                                 size_t size)
 {

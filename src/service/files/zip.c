@@ -15,7 +15,7 @@
 
 enum { piece_bytes = 65536 };
 
-/* Output of the archive. */
+/* The output of the archive. */
 struct zip_sink {
     struct context *context;
     struct storage_writer *writer;
@@ -37,7 +37,7 @@ static enum iw_error sink_put(struct zip_sink *sink, const void *bytes, size_t s
 
 /* ---- Results ---- */
 
-/* An open result. Size and CRC-32 are set after the first reading. */
+/* An open result. Size and CRC-32 are set by the first reading. */
 struct source {
     int descriptor;
     int64_t size_bytes;
@@ -80,7 +80,7 @@ static enum iw_error source_changed(struct context *context, const struct zip_en
     return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
 }
 
-/* First reading: size and CRC-32; the digest must match the row's. */
+/* First reading: computes size and CRC-32, and checks the digest against that of the row. */
 static enum iw_error source_measure(struct context *context, struct source *source,
                                     const struct zip_entry *entry)
 {
@@ -93,7 +93,7 @@ static enum iw_error source_measure(struct context *context, struct source *sour
     return error;
 }
 
-/* Second reading: writes the bytes after their header; they must be the same as in the first. */
+/* Second reading: writes the bytes after their header. They must be the same as in the first reading. */
 static enum iw_error source_copy(struct zip_sink *sink, const struct source *measured,
                                  const struct zip_entry *entry)
 {
@@ -135,7 +135,7 @@ static enum iw_error entry_archive(struct storage *storage, struct zip_sink *sin
     return error;
 }
 
-/* An anonymous file makes the text a source like the results. */
+/* The text is put into an anonymous file, so that it is a source like the results. */
 static enum iw_error text_archive(struct zip_sink *sink, const struct zip_source *source)
 {
     struct zip_entry entry;

@@ -1,10 +1,10 @@
 /*
- * The archive of an order: all its results in one ZIP file, stored without compression because
- * images are compressed already. service/files/name.h makes the names.
+ * The archive of an order: all its results in one ZIP file, stored without compression because pictures are
+ * already compressed. service/files/name.h makes the names.
  *
- * Each result is read twice: once for its CRC-32 and to compare its SHA-256 with the row's
- * digest, once to copy it. The archive is written as a stream; memory use does not depend on
- * the image sizes. Knows no database.
+ * Each result is read twice: once to compute the CRC-32 and to compare the SHA-256 with the digest of the
+ * row, once to copy it. The archive is written as a stream, so memory use does not depend on the size of the
+ * pictures. Does not depend on the database.
  */
 #ifndef SERVICE_FILES_ZIP_H
 #define SERVICE_FILES_ZIP_H
@@ -27,21 +27,23 @@ struct zip_facts {
     uint8_t sha256[32];
 };
 
-/* The content of an archive: equal sources give equal bytes. */
+/* The content of an archive. Equal sources give equal bytes. */
 struct zip_source {
     const struct zip_entry *entries;
     size_t count;
     int64_t time_ms; /* in each entry */
-    /* A text file after the results; NULL: none. A result, which has the extension of its format, has another
-     * name. */
+    /*
+     * A text file after the results; may be NULL. No result has this name, because results have the extension
+     * of their format.
+     */
     const char *text_name;
     struct text text;
 };
 
 /*
- * Writes an archive under key; facts gets its size and digest.  NOT_FOUND when a result is missing.
- * SERVER_INTERNAL_ERROR (reason result_changed) when its bytes changed since they were stored.
- * SERVICE_UNAVAILABLE when the file store fails.  A failure leaves no file.
+ * Writes an archive under key; facts gets its size and digest. NOT_FOUND if a result is missing.
+ * SERVER_INTERNAL_ERROR (reason result_changed) if the bytes of a result changed after they were stored.
+ * SERVICE_UNAVAILABLE if the file store fails. A failure leaves no file.
  */
 enum iw_error zip_build(struct storage *storage, struct context *context, const struct zip_source *source,
                         const struct storage_key *key, struct zip_facts *facts) IW_MUST_USE;

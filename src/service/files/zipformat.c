@@ -20,7 +20,7 @@ enum {
 
 static const uint64_t most_16 = UINT16_MAX, most_32 = UINT32_MAX;
 
-/* Little-endian, as all numbers of the format (4.4.1). */
+/* Appends a little-endian number, as all numbers of the format are (4.4.1). */
 static void number_add(struct text *record, unsigned bytes, uint64_t number)
 {
     for (unsigned i = 0; i < bytes; i++) {
@@ -41,7 +41,7 @@ static bool is_large(int64_t number)
     return (uint64_t)number >= most_32;
 }
 
-/* MS-DOS date and time (4.4.6), in UTC, clamped to the years it can hold. */
+/* MS-DOS date and time (4.4.6), in UTC, clamped to the years that the format can represent. */
 static uint32_t dos_time(int64_t time_ms)
 {
     struct tm tm;
@@ -56,7 +56,7 @@ static uint32_t dos_time(int64_t time_ms)
     return date << 16 | (uint32_t)tm.tm_hour << 11 | (uint32_t)tm.tm_min << 5 | second / 2;
 }
 
-/* UTC time in seconds. Most readers take the MS-DOS time for local time. The field ends in 2038. */
+/* UTC time in seconds, because most readers take the MS-DOS time for local time. The field ends in 2038. */
 static void time_add(struct text *extra, int64_t time_ms)
 {
     int64_t seconds = time_ms / 1000;
@@ -82,8 +82,8 @@ static void common_add(struct text *record, const struct zipformat_entry *entry)
 }
 
 /*
- * ZIP64 field: a local header needs both sizes (4.5.3), a central header only numbers too
- * large for their fields.
+ * Appends the ZIP64 field. A local header needs both sizes (4.5.3), a central header only the numbers that
+ * are too large for their fields.
  */
 static void zip64_add(struct text *extra, const struct zipformat_entry *entry, bool is_central)
 {
@@ -138,7 +138,7 @@ void zipformat_central(struct text *record, const struct zipformat_entry *entry)
     text_add(record, extra.data, extra.length);
 }
 
-/* 4.3.14 and 4.3.15: the ZIP64 end records, for numbers too large for the old one. */
+/* 4.3.14 and 4.3.15: the ZIP64 end records, for numbers that are too large for the old end record. */
 static void end64_add(struct text *record, uint64_t count, int64_t offset_bytes, int64_t size_bytes)
 {
     text_add(record, "PK\6\6", 4);

@@ -2,9 +2,9 @@
  * Records of a ZIP archive with stored (uncompressed) entries, after PKWARE's APPNOTE.TXT
  * 6.3.10; numbers in comments are its sections.
  *
- * An archive has a local header and the bytes of each entry, then all central headers, then
- * the end record. Size and CRC-32 are in the local header, without a data descriptor, so that
- * streaming readers work. Writing never seeks back. Pure functions.
+ * An archive has a local header and the bytes of each entry, then all central headers, then the end record.
+ * Size and CRC-32 are in the local header, without a data descriptor, so that streaming readers work. Writing
+ * never seeks back. All functions are pure.
  */
 #ifndef SERVICE_FILES_ZIPFORMAT_H
 #define SERVICE_FILES_ZIPFORMAT_H
@@ -21,7 +21,7 @@ struct zipformat_entry {
     int64_t offset_bytes; /* offset of the local header in the archive */
 };
 
-/* Append a header of an entry. ZIP64 fields are added only when a size or the offset needs them. */
+/* Append a header of an entry. ZIP64 fields are added only if a size or the offset needs them. */
 void zipformat_local(struct text *record, const struct zipformat_entry *entry);
 void zipformat_central(struct text *record, const struct zipformat_entry *entry);
 

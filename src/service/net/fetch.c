@@ -32,14 +32,14 @@ enum {
     status_client_first = 400
 };
 
-/* A result of a transfer with its outcome: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
+/* The outcome for a result of a transfer: FETCH_UNREACHABLE is retried, FETCH_REFUSED is final. */
 struct ending {
     enum fetch_outcome outcome;
     const char *reason;
     const char *message;
 };
 
-/* Reason why this module ended a transfer. */
+/* The reason why this module ended a transfer. */
 enum stop {
     STOP_NONE,
     STOP_UNREAD,
@@ -55,10 +55,12 @@ static const struct ending stops[STOP_COUNT] = {
     [STOP_UNREAD] = {FETCH_UNREACHABLE, "cut_off", "the server responded before it received the whole file"},
     [STOP_UNWANTED] = {FETCH_STOPPED, "stopped", "the receiver stopped the transfer"},
     [STOP_TOO_LARGE] = {FETCH_TOO_LARGE, "too_large", "the file is too large"},
-    [STOP_CODING] = {FETCH_UNREACHABLE, "encoding", "the answer cannot be decoded by its Content-Encoding"},
+    [STOP_CODING] = {FETCH_UNREACHABLE, "encoding",
+                     "the response cannot be decoded as its Content-Encoding states"},
     [STOP_TRANSFER_CODING] = {FETCH_UNREACHABLE, "encoding",
                               "the server used a Transfer-Encoding that was not requested"},
-    [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout", "the connection is too slow, under 1024 bytes a second"},
+    [STOP_SLOW] = {FETCH_UNREACHABLE, "timeout",
+                   "the connection is too slow, with less than 1024 bytes a second"},
 };
 
 struct fetch_transfer {
@@ -70,12 +72,15 @@ struct fetch_transfer {
     int64_t sent;      /* FETCH_PUT */
     int64_t send_size; /* FETCH_PUT */
     enum stop stop;
-    bool is_raw;          /* the second request of a GET whose body could not be decoded */
-    int64_t due_since_ms; /* monotonic start of the window in which due_bytes arrived; 0: no bytes are due */
+    bool is_raw; /* the second request of a GET whose body could not be decoded */
+    int64_t
+        due_since_ms; /* monotonic start of the window in which due_bytes arrived; 0 if no bytes are due */
     int64_t due_bytes;
 
-    /* About the current response; reset for each response, as redirects come before the last one. */
-    bool is_coded;       /* it has a Content-Encoding */
+    /*
+     * About the current response; reset for each response, because redirects come before the last response.
+     */
+    bool is_coded;       /* the response has a Content-Encoding */
     bool is_whole_range; /* Content-Range covers the whole file */
     bool is_address_refused;
     bool is_address_allowed;
@@ -88,13 +93,13 @@ struct fetch {
     CURLM *multi;
     struct netguard *guard;
     bool allow_http;
-    char *settings[fetch_settings]; /* texts of the configuration that it was made with */
+    char *settings[fetch_settings]; /* texts of the configuration with which the client was made */
     const char *ca_file;            /* borrows from settings; "" for the system's certificates */
     struct fetch_transfer *transfers;
     unsigned count;
     struct pollfd watched[fetch_descriptors_max];
     unsigned watched_count;
-    int64_t timer_at_ms; /* monotonic; -1: none */
+    int64_t timer_at_ms; /* monotonic; -1 if there is none */
 };
 
 static const char *url_part(CURLU *url, CURLUPart part)
@@ -115,7 +120,7 @@ static bool port_allowed(CURLU *url, const struct config *config)
     return is_allowed;
 }
 
-/* Checks the parts of a parsed URL; returns the problem or NULL. */
+/* Checks the parts of a parsed URL. Returns the problem, or NULL. */
 static const char *url_problem(CURLU *url, const struct config *config)
 {
     bool allow_http = config->outgoing_allow_http;
@@ -131,9 +136,9 @@ static const char *url_problem(CURLU *url, const struct config *config)
     else if (host == NULL || host[0] == '\0')
         problem = "must name a host";
     else if (user != NULL || password != NULL)
-        problem = "must not hold a user name or password";
+        problem = "must not contain a user name or password";
     else if (!port_allowed(url, config))
-        problem = "must not have this port; without a port the URL has the standard one of its scheme";
+        problem = "must not have this port; without a port, the standard port of the scheme is used";
     curl_free(scheme);
     curl_free(host);
     curl_free(user);
@@ -149,11 +154,11 @@ bool fetch_url_is_valid(const char *url, const struct config *config, const char
     if (length > fetch_url_bytes_max)
         *why = "must be at most 2048 bytes long";
     else if (text_has_control(url, length) || strpbrk(url, " \\") != NULL)
-        *why = "must not hold blanks, backslashes or control characters";
+        *why = "must not contain blanks, backslashes or control characters";
     else if (!text_is_ascii(url, length))
-        *why = "must be ASCII: percent-encode other characters, and write a host name in punycode";
+        *why = "must be ASCII; percent-encode other characters, and write a host name in Punycode";
     else if (!url_read(url, &parts))
-        *why = "must be an absolute URL: https:// and the name or address of a host";
+        *why = "must be an absolute URL, which starts with https:// and the name or address of a host";
     if (*why != NULL)
         return false;
     CURLU *parsed = curl_url();
@@ -186,7 +191,7 @@ void fetch_server(const char *url, char server[fetch_server_size])
     curl_url_cleanup(parsed);
 }
 
-/* Rewrites one part, when it is there, in lower case. */
+/* Rewrites one part in lower case, if the URL has it. */
 static void part_lower(CURLU *url, CURLUPart part, struct arena *arena)
 {
     char *text = (char *)(uintptr_t)url_part(url, part);
@@ -223,7 +228,7 @@ const char *fetch_url_normal(struct arena *arena, const char *url)
 
 /* ---- libcurl's callbacks ---- */
 
-/* The guard: libcurl asks for a socket for an address, and refused addresses get none. */
+/* The guard. libcurl asks for a socket for an address, and refused addresses get none. */
 static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct fetch_transfer *transfer = user;
@@ -266,7 +271,7 @@ static bool is_partial(const struct fetch_transfer *transfer, long status)
     return transfer->request.method == FETCH_GET && status == status_partial && !transfer->is_whole_range;
 }
 
-/* A response whose body is the file. */
+/* Returns true for a response whose body is the file. */
 static bool is_source(const struct fetch_transfer *transfer)
 {
     return transfer->request.method == FETCH_GET && is_success(status_of(transfer));
@@ -287,7 +292,7 @@ static void bytes_moved(struct fetch_transfer *transfer, size_t size)
     transfer->due_bytes += (int64_t)size;
 }
 
-/* Evaluates a finished window and starts the next one. */
+/* Evaluates a finished window and starts the next window. */
 static bool is_slow(struct fetch_transfer *transfer, int64_t now_ms)
 {
     int64_t passed_ms = now_ms - transfer->due_since_ms;
@@ -301,7 +306,7 @@ static bool is_slow(struct fetch_transfer *transfer, int64_t now_ms)
 
 /* ---- response headers ---- */
 
-/* Value of a header line with this name, without surrounding blanks; NULL for another name. */
+/* Returns the value of a header line with this name, without surrounding blanks; NULL for another name. */
 static const char *value_of(const char *line, size_t size, const char *name, size_t *length)
 {
     size_t at = strlen(name);
@@ -316,8 +321,8 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
 }
 
 /*
- * Two content codings are not decoded: libcurl does not limit the bytes between them. Fields with the same
- * name form one list (RFC 9110, 5.3).
+ * Two content codings are not decoded, because libcurl does not limit the bytes between them. Fields with the
+ * same name form one list (RFC 9110, 5.3).
  */
 static void coding_read(struct fetch_transfer *transfer, const char *value, size_t length)
 {
@@ -341,7 +346,7 @@ static bool is_range_whole(const char *value, size_t length)
 }
 
 /*
- * Reads a header line. Servers may always send chunked; other transfer codings need a client that
+ * Reads a header line. Servers may always send chunked, but other transfer codings only if the client
  * requested them (RFC 9112, 7.4).
  */
 static size_t head_receive(char *line, size_t one, size_t size, void *user)
@@ -376,7 +381,7 @@ static bool body_take(struct fetch_transfer *transfer, const char *bytes, size_t
     return request->target < 0 || target_write(request->target, bytes, size);
 }
 
-/* Reads the body only when the caller wants it and it is the file; otherwise drops it. */
+/* Reads the body if the caller wants it and it is the file; otherwise drops it. */
 static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, size_t size)
 {
     const struct fetch_request *request = &transfer->request;
@@ -390,7 +395,7 @@ static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, s
         transfer->stop = STOP_UNWANTED;
 }
 
-/* Returning fewer bytes than it received makes libcurl end the transfer. */
+/* libcurl ends the transfer if the callback returns fewer bytes than it received. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
     struct fetch_transfer *transfer = user;
@@ -425,8 +430,8 @@ static size_t body_send(char *bytes, size_t one, size_t room, void *user)
 }
 
 /*
- * libcurl repeats a request when the server closed a reused connection; the body is then sent
- * from the start.
+ * libcurl repeats a request if the server has closed a reused connection, and then the body is sent from the
+ * start.
  */
 static int body_rewind(void *user, curl_off_t offset, int origin)
 {
@@ -436,7 +441,7 @@ static int body_rewind(void *user, curl_off_t offset, int origin)
     return at < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
 }
 
-/* Keeps the table of descriptors that fetch_poll returns. */
+/* Maintains the table of descriptors that fetch_poll returns. */
 static int socket_watch(CURL *handle, curl_socket_t socket, int what, void *user, void *unused)
 {
     struct fetch *fetch = user;
@@ -473,7 +478,7 @@ static int timer_set(CURLM *multi, long wait_ms, void *user)
 
 /* ---- creation ---- */
 
-/* Each setting that fetch_new uses, besides allow_http. */
+/* The settings that fetch_new uses, in addition to allow_http. */
 static void settings_list(const struct config *config, const char *settings[fetch_settings])
 {
     settings[0] = config->outgoing_ca_file;
@@ -557,12 +562,12 @@ static void options_guard(struct fetch_transfer *transfer)
     curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, schemes);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, transfer);
-    /* A reused connection would skip the guard, whose answer can differ by transfer. */
+    /* A reused connection would skip the guard, whose decision can differ between transfers. */
     curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(handle, CURLOPT_PROXY, "");
     curl_easy_setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    /* Also after a redirect: libcurl would send a user name in a URL as credentials. */
+    /* Even after a redirect, libcurl would send a user name in a URL as credentials. */
     curl_easy_setopt(handle, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     if (transfer->fetch->ca_file[0] != '\0')
@@ -613,7 +618,7 @@ static void options_headers(struct fetch_transfer *transfer)
     transfer->headers = curl_slist_append(NULL, "Expect:");
     if (transfer->request.method == FETCH_GET) {
         transfer->headers = curl_slist_append(transfer->headers, "Accept-Encoding: identity");
-        /* Decodes each coding that libcurl knows, requested or not. */
+        /* Decodes each coding that libcurl knows, even if it was not requested. */
         curl_easy_setopt(transfer->handle, CURLOPT_ACCEPT_ENCODING, "");
     }
     for (unsigned i = 0; i < fetch_headers_max && transfer->request.headers[i] != NULL; i++)
@@ -622,7 +627,7 @@ static void options_headers(struct fetch_transfer *transfer)
     curl_easy_setopt(transfer->handle, CURLOPT_USERAGENT, "imgward/" PACKAGE_VERSION);
 }
 
-/* The key of the fault points. */
+/* Returns the key of the fault points. */
 static inline const char *method_name(enum fetch_method method)
 {
     return method == FETCH_GET ? "GET" : method == FETCH_PUT ? "PUT" : "POST";
@@ -686,21 +691,23 @@ static const struct {
     CURLcode code;
     struct ending ending;
 } endings[] = {
-    {CURLE_COULDNT_CONNECT, {FETCH_UNREACHABLE, "connect", "the server could not be connected to"}},
+    {CURLE_COULDNT_CONNECT,
+     {FETCH_UNREACHABLE, "connect", "a connection to the server could not be established"}},
     {CURLE_OPERATION_TIMEDOUT, {FETCH_UNREACHABLE, "timeout", "the server took too long"}},
-    {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be made"}},
+    {CURLE_SSL_CONNECT_ERROR, {FETCH_UNREACHABLE, "tls", "the TLS connection could not be established"}},
     {CURLE_SSL_CLIENTCERT, {FETCH_UNREACHABLE, "tls", "the server requires a client certificate"}},
     {CURLE_PEER_FAILED_VERIFICATION, {FETCH_REFUSED, "certificate", "the server's certificate is not valid"}},
     {CURLE_SSL_CACERT_BADFILE,
-     {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be checked at the moment"}},
-    {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too often"}},
+     {FETCH_UNREACHABLE, "ca_file", "the server's certificate cannot be verified at the moment"}},
+    {CURLE_TOO_MANY_REDIRECTS, {FETCH_REFUSED, "redirects", "the server redirects too many times"}},
     {CURLE_UNSUPPORTED_PROTOCOL,
      {FETCH_REFUSED, "scheme", "the URL redirects to a scheme that is not allowed"}},
     {CURLE_LOGIN_DENIED, {FETCH_REFUSED, "userinfo", "the URL redirects to a URL with a user name"}},
     {CURLE_URL_MALFORMAT, {FETCH_REFUSED, "url", "the URL is not valid"}},
     {CURLE_FILESIZE_EXCEEDED, {FETCH_TOO_LARGE, "too_large", "the file is too large"}},
-    {CURLE_PARTIAL_FILE, {FETCH_UNREACHABLE, "cut_off", "the answer was cut off"}},
-    {CURLE_GOT_NOTHING, {FETCH_UNREACHABLE, "cut_off", "the server closed the connection without an answer"}},
+    {CURLE_PARTIAL_FILE, {FETCH_UNREACHABLE, "cut_off", "the response was cut off"}},
+    {CURLE_GOT_NOTHING,
+     {FETCH_UNREACHABLE, "cut_off", "the server closed the connection without a response"}},
     {CURLE_RECV_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off"}},
     {CURLE_SEND_ERROR, {FETCH_UNREACHABLE, "cut_off", "the connection broke off while the file was sent"}},
     {CURLE_HTTP2, {FETCH_UNREACHABLE, "cut_off", "the HTTP/2 connection broke off"}},
@@ -712,9 +719,9 @@ static const struct ending ending_answered = {FETCH_ANSWERED, "answered", "the s
 static const struct ending ending_other = {FETCH_UNREACHABLE, "transfer", "the transfer failed"};
 static const struct ending ending_refused = {FETCH_UNREACHABLE, "connect",
                                              "the connection was refused: nothing listens at that port"};
-static const struct ending ending_connect_late = {FETCH_UNREACHABLE, "timeout",
-                                                  "the server could not be connected to in time"};
-/* One for both: otherwise a client could find out which names the internal DNS knows. */
+static const struct ending ending_connect_late = {
+    FETCH_UNREACHABLE, "timeout", "a connection to the server could not be established in time"};
+/* One message for both, because a client could otherwise find out which names the internal DNS has. */
 static const struct ending ending_address = {
     FETCH_UNREACHABLE, "address",
     "the host name could not be resolved, or its address or port is not allowed"};
@@ -722,8 +729,8 @@ static const struct ending ending_no_http = {FETCH_UNREACHABLE, "no_http",
                                              "the server's response is not valid HTTP"};
 
 /*
- * Certificate errors, by the codes in OpenSSL's x509_vfy.h. libcurl compares the host name
- * itself; then the code is 0, or 1, its initial value.
+ * Certificate errors, by the codes in OpenSSL's x509_vfy.h. libcurl itself compares the host name; in that
+ * case the code is 0, or 1, the initial value.
  */
 static const struct {
     long code;
@@ -774,7 +781,7 @@ static const struct ending *timeout_ending(const struct fetch_transfer *transfer
     return connected_us == 0 ? &ending_connect_late : other;
 }
 
-/* libcurl has one code for a forbidden scheme and for an invalid HTTP response. */
+/* libcurl has the same code for a forbidden scheme and for an invalid HTTP response. */
 static const struct ending *protocol_ending(const struct fetch_transfer *transfer, const struct ending *other)
 {
     const char *url = NULL;
@@ -798,7 +805,7 @@ static const struct ending *ending_of(const struct fetch_transfer *transfer, CUR
         return &stops[transfer->stop];
     if (code == CURLE_COULDNT_RESOLVE_HOST)
         return &ending_address;
-    /* Newer libcurl looks at a transfer coding before our callback does. */
+    /* Newer versions of libcurl check a transfer coding before our callback does. */
     if (code == CURLE_BAD_CONTENT_ENCODING)
         return &stops[transfer->is_raw ? STOP_TRANSFER_CODING : STOP_CODING];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
@@ -811,8 +818,8 @@ static const struct ending *ending_of(const struct fetch_transfer *transfer, CUR
 }
 
 /*
- * The status decides even when the body fails. Two exceptions for GET: a redirect that is
- * followed, and a 2xx, which needs its body.
+ * The status decides even if the body fails. For GET there are two exceptions: a redirect that is followed,
+ * and a 2xx, which needs its body.
  */
 static bool is_status_decisive(const struct fetch_transfer *transfer, enum fetch_outcome outcome, long status)
 {
@@ -825,7 +832,7 @@ static bool is_status_decisive(const struct fetch_transfer *transfer, enum fetch
     return status >= status_success;
 }
 
-/* The host of a redirect for use in a message; "" when it is not plain text. */
+/* Returns the host of a redirect for a message; "" if it is not plain text. */
 static void redirect_host_read(const struct fetch_transfer *transfer, char host[fetch_host_size])
 {
     char *location = NULL, *name = NULL;
@@ -843,7 +850,10 @@ static void redirect_host_read(const struct fetch_transfer *transfer, char host[
     curl_url_cleanup(url);
 }
 
-/* Seconds, from a number or a date; 0: none.  CURLINFO_RETRY_AFTER of newer libcurl ends at six hours. */
+/*
+ * Reads seconds from a number or a date; returns 0 if there are none. CURLINFO_RETRY_AFTER is not used,
+ * because newer versions of libcurl limit it to six hours.
+ */
 static int64_t retry_after_of(const struct fetch_transfer *transfer)
 {
     struct curl_header *header;
@@ -877,8 +887,9 @@ static struct fetch_result result_of(struct fetch_transfer *transfer, CURLcode c
 }
 
 /*
- * Labels are often wrong: stores keep "aws-chunked", uploaders write "utf-8", and "gzip" stands above plain
- * bytes. A body of which no byte could be decoded is requested again and passed on as it is.
+ * Content-Encoding is often wrong: stores keep "aws-chunked", uploaders write "utf-8", and plain bytes are
+ * labelled "gzip". If no byte of a body could be decoded, the body is requested again and passed on
+ * unchanged.
  */
 static bool transfer_repeat(struct fetch_transfer *transfer, CURLcode code)
 {
@@ -908,7 +919,7 @@ static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
     done(user, &result);
 }
 
-/* Reports ended transfers; done may start new ones. */
+/* Reports ended transfers; done may start new transfers. */
 static void ends_report(struct fetch *fetch)
 {
     CURLMsg *message;
@@ -922,7 +933,7 @@ static void ends_report(struct fetch *fetch)
     }
 }
 
-/* Ends transfers below the minimum speed. done may change the list, so each time the loop restarts. */
+/* Ends transfers below the minimum speed. The loop restarts each time, because done may change the list. */
 static void slow_end(struct fetch *fetch)
 {
     int64_t now_ms = clock_monotonic_ms();

@@ -3,10 +3,9 @@
  * libcurl. netguard.h checks the address of every connection, after DNS and after every
  * redirect.
  *
- * Many transfers run in parallel on one event loop. Only http and https are allowed; proxies
- * from the environment, credentials, cookies and .netrc are not used. A body over its limit is
- * cut off while it arrives. Only libcurl's URL interface parses URLs: two parsers that
- * disagree are a security hole.
+ * Many transfers run in parallel on one event loop. Only http and https are allowed; proxies from the
+ * environment, credentials, cookies and .netrc are not used. A body over its limit is cut off while it
+ * arrives. Only libcurl's URL interface parses URLs, because two parsers that disagree are a security hole.
  */
 #ifndef SERVICE_NET_FETCH_H
 #define SERVICE_NET_FETCH_H
@@ -25,7 +24,7 @@ enum {
         24, /* the service's headers and those of an output target (domain/webhooks/outgoing.h) */
     fetch_descriptors_max = 512,
     fetch_host_size = 256,  /* DNS names have at most 255 bytes */
-    fetch_server_size = 264 /* and a port */
+    fetch_server_size = 264 /* the host and a port */
 };
 
 struct fetch;
@@ -37,34 +36,34 @@ enum fetch_outcome {
     FETCH_ANSWERED,    /* the status decides; for a 2xx of a GET the whole body arrived */
     FETCH_UNREACHABLE, /* DNS, refused address, connection, TLS, timeout, invalid response: retry later */
     FETCH_REFUSED,     /* refused scheme, too many redirects: do not retry */
-    FETCH_TOO_LARGE,   /* body of a GET over its limit, decoded */
+    FETCH_TOO_LARGE,   /* the decoded body of a GET exceeds the limit */
     FETCH_STOPPED      /* receive returned false */
 };
 
 struct fetch_result {
     enum fetch_outcome outcome;
-    long status;                         /* with FETCH_ANSWERED, else 0 */
-    bool is_partial;                     /* a 206 that is not the whole file; the body was not read */
-    bool is_coded;                       /* could not be decoded; the body was passed on as it is */
+    long status;                         /* with FETCH_ANSWERED, otherwise 0 */
+    bool is_partial;                     /* a 206 with only a part of the file; the body was not read */
+    bool is_coded;                       /* the body could not be decoded and was passed on unchanged */
     int64_t body_bytes;                  /* received, decoded */
-    int64_t retry_after_s;               /* from the response, 0 when absent */
+    int64_t retry_after_s;               /* from the response, 0 if absent */
     const char *reason;                  /* short constant word: "timeout", "address" ... */
     const char *message;                 /* constant clause: "the server took too long" */
-    char redirect_host[fetch_host_size]; /* host of a redirect that was not followed, else "" */
+    char redirect_host[fetch_host_size]; /* host of a redirect that was not followed, otherwise "" */
 };
 
 /*
- * The status decides as soon as it arrives, even when the body then fails. Exception: a GET
- * whose body is wanted. A 2xx for a PUT counts only after the whole source was sent.
+ * The status decides as soon as it arrives, even if the body then fails, except for a GET whose body is
+ * wanted. A 2xx for a PUT counts only after the whole source was sent.
  *
- * Sources are requested with the identity coding, because images are compressed already. libcurl
- * decodes a body in one content coding. A body that it cannot decode, or in several codings, is
- * requested again and passed on as it is. A transfer coding other than chunked was not
- * requested and is an invalid response.
+ * Sources are requested with the identity coding, because pictures are already compressed. libcurl decodes a
+ * body in one content coding. A body in several codings, or one that libcurl cannot decode, is requested
+ * again and passed on unchanged. A transfer coding other than chunked was not requested and makes the
+ * response invalid.
  *
- * A transfer ends when fewer than 1024 bytes a second arrive over low_speed_s. This applies to
- * a GET from the first byte of the body, and to a PUT until the source is sent. Otherwise only
- * timeout_s limits it.
+ * A transfer is ended if fewer than 1024 bytes a second arrive over low_speed_s. This applies to a GET from
+ * the first byte of the body, and to a PUT until the source is sent. Otherwise only timeout_s limits the
+ * transfer.
  */
 
 struct fetch_request {
@@ -80,33 +79,33 @@ struct fetch_request {
      * Other bodies are not read.
      */
     bool (*receive)(void *user, const void *bytes, size_t size);
-    int64_t body_max_bytes; /* of the response; 0: none is kept and at most 64 KiB are read */
+    int64_t body_max_bytes; /* of the response; 0 keeps none and reads at most 64 KiB */
     int64_t timeout_s;      /* for the whole transfer */
-    int64_t low_speed_s;    /* 0: 15 s */
+    int64_t low_speed_s;    /* 0 for 15 s */
     unsigned redirects_max;
     void (*done)(void *user, const struct fetch_result *result);
     void *user;
 };
 
 /*
- * True when a client may give this URL. It must be absolute, with a host and without userinfo.
- * Its scheme is https, or http with outgoing.allow_http. outgoing.allow_ports has its port. It
- * has at most fetch_url_bytes_max bytes, all ASCII without blanks and control characters (RFC
- * 3986). Otherwise *why is a constant clause.
+ * Returns true if a client may use this URL. It must be absolute, with a host and without userinfo. The
+ * scheme must be https, or http with outgoing.allow_http, and the port must be in outgoing.allow_ports. The
+ * URL may have at most fetch_url_bytes_max bytes, all ASCII without blanks and control characters (RFC 3986).
+ * Otherwise sets *why to a constant clause.
  */
 bool fetch_url_is_valid(const char *url, const struct config *config, const char **why);
 
-/* The server of a URL, "host:port" in lower case; "" when the URL is invalid. */
+/* Returns the server of a URL as "host:port" in lower case; "" if the URL is invalid. */
 void fetch_server(const char *url, char server[fetch_server_size]);
 
 /*
- * CONFIG_INVALID when a list of addresses or ports in [outgoing] is invalid or outgoing.ca_file
+ * CONFIG_INVALID if a list of addresses or ports in [outgoing] is invalid or outgoing.ca_file
  * cannot be read. The caller owns the result.
  */
 enum iw_error fetch_new(struct context *context, const struct config *config,
                         struct fetch **fetch) IW_MUST_USE;
 
-/* False when a setting that fetch_new uses has another value in config. */
+/* Returns false if a setting that fetch_new uses has another value in config. */
 bool fetch_is_made_with(const struct fetch *fetch, const struct config *config);
 
 /* Ends every transfer without calling done. */
@@ -116,22 +115,25 @@ void fetch_free(struct fetch *fetch);
 enum iw_error fetch_start(struct fetch *fetch, struct context *context,
                           const struct fetch_request *request) IW_MUST_USE;
 
-/* Number of transfers in progress. */
+/* Returns the number of transfers in progress. */
 unsigned fetch_count(const struct fetch *fetch);
 
 /* Fills polls with at most room entries and returns their number. */
 unsigned fetch_poll(const struct fetch *fetch, struct pollfd *polls, unsigned room);
 
-/* Milliseconds until fetch_step must be called even without events; -1: never. */
+/*
+ * Returns the milliseconds until fetch_step must be called even without events, or -1 if it need not be
+ * called.
+ */
 int fetch_wait_ms(const struct fetch *fetch);
 
 /* Processes the events of a poll and calls done for ended transfers. */
 void fetch_step(struct fetch *fetch, const struct pollfd *polls, unsigned count);
 
 /*
- * A URL as its server sees it: scheme and host in lower case, numeric hosts as addresses, dot segments
- * resolved, without a default port, an empty query and a fragment.  A URL that cannot be parsed stays as it
- * is.  The arena's.
+ * Returns a URL as its server sees it, in the arena: scheme and host in lower case, numeric hosts as
+ * addresses, dot segments resolved, without a default port, an empty query and a fragment. A URL that cannot
+ * be parsed is returned unchanged.
  */
 const char *fetch_url_normal(struct arena *arena, const char *url);
 

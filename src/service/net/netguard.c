@@ -23,8 +23,8 @@ struct address_list {
 };
 
 struct netguard {
-    struct address_list reachable;  /* the only blocks that can be public */
-    struct address_list unroutable; /* the parts of them that are not */
+    struct address_list reachable;  /* the only blocks that can contain public addresses */
+    struct address_list unroutable; /* the parts of these blocks that are not public */
     struct address_list refused;    /* outgoing.refuse_addresses */
     struct address_list allowed;    /* outgoing.allow_addresses */
     bool is_own_refused;            /* outgoing.refuse_addresses has the word "own" */
@@ -94,7 +94,7 @@ static bool block_read(const char *text, struct address_block *block)
     return true;
 }
 
-/* Bits of the longest block that has the address, plus one; 0: none has it. */
+/* Returns the bits of the longest block that contains the address, plus one; 0 if there is none. */
 static unsigned list_match(const struct address_list *list, const uint8_t address[16])
 {
     unsigned longest = 0;
@@ -108,7 +108,7 @@ static unsigned list_match(const struct address_list *list, const uint8_t addres
     return longest;
 }
 
-/* A table of this file. */
+/* Reads a table of this file. */
 static void list_fill(struct address_list *list, const char *const *blocks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -116,7 +116,7 @@ static void list_fill(struct address_list *list, const char *const *blocks, size
             abort(); /* an error in the table */
 }
 
-/* A setting. The word "own" is permitted where is_own is not NULL. */
+/* Reads a setting. The word "own" is permitted if is_own is not NULL. */
 static bool list_read(struct context *context, struct address_list *list, const char *key, const char *text,
                       bool *is_own)
 {
@@ -211,7 +211,7 @@ void netguard_free(struct netguard *guard)
     free(guard);
 }
 
-/* Extracts the IPv4 address inside an IPv6 address; false when there is none. */
+/* Extracts the IPv4 address inside an IPv6 address. Returns false if there is none. */
 static bool inner_ipv4(const uint8_t address[16], uint8_t inner[16])
 {
     static const struct {
@@ -230,7 +230,7 @@ static bool inner_ipv4(const uint8_t address[16], uint8_t inner[16])
     return false;
 }
 
-/* An address as the kernel takes it; IPv4-mapped ones become IPv4. Returns its size. */
+/* Writes an address in the kernel's form; IPv4-mapped addresses become IPv4. Returns the size. */
 static socklen_t address_make(const uint8_t form[16], struct sockaddr_storage *address)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
@@ -266,9 +266,9 @@ static bool sockaddr_form(const struct sockaddr *address, uint8_t form[16], unsi
 }
 
 /*
- * True for an address of this machine: packets to it would have it as their source. Connecting a
- * UDP socket sends nothing; it only asks for the route. The answer is current, unlike a list of
- * the addresses at the start, and needs no netlink socket.
+ * Returns true for an address of this machine, because packets to it would have the same address as their
+ * source. Connecting a UDP socket sends nothing and only looks up the route. Unlike a list of addresses read
+ * at the start, the result is current, and it needs no netlink socket.
  */
 static bool is_own(const uint8_t form[16])
 {
@@ -294,7 +294,7 @@ static bool address_allowed(const struct netguard *guard, const uint8_t address[
         list_match(&guard->reachable, address) != 0 && list_match(&guard->unroutable, address) == 0;
     if (allowed < refused || (allowed == 0 && !is_public))
         return false;
-    /* Loopback is refused unless it is in the list of allowed blocks, and then it is meant. */
+    /* Loopback is refused unless it is in the list of allowed blocks; in that case the operator wants it. */
     if (guard->is_own_refused && allowed <= address_bits && list_match(&guard->loopback, address) == 0 &&
         is_own(address))
         return false;

@@ -1,17 +1,17 @@
 /*
  * The addresses and ports that the service may connect to for a client.
  *
- * The check applies to the address that a socket connects to, after DNS and after every
- * redirect. So spellings of a host name and DNS answers cannot bypass it. An IPv6 address with
- * an IPv4 address inside (mapped, NAT64, 6to4) is checked as both.
+ * The check applies to the address that a socket connects to, after DNS and after every redirect. So no
+ * spelling of a host name and no DNS response can bypass it. An IPv6 address with an IPv4 address inside
+ * (mapped, NAT64, 6to4) is checked as both.
  *
- * Source of the tables: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890
- * and its updates). Blocks that are not globally reachable are refused, and multicast. Of IPv6
- * only 2000::/3 and NAT64 are reachable. Knows neither libcurl nor the database.
+ * Source of the tables: the IANA special-purpose address registries for IPv4 and IPv6 (RFC 6890 and its
+ * updates). Blocks that are not globally reachable are refused, and multicast. In IPv6, only 2000::/3 and
+ * NAT64 are reachable. This module depends neither on libcurl nor on the database.
  *
- * outgoing.allow_addresses and outgoing.refuse_addresses change that. The most specific block
- * applies; between equal ones the allowed one. The word "own" in refuse_addresses stands for
- * each address of this machine, loopback excepted.
+ * outgoing.allow_addresses and outgoing.refuse_addresses change that. The most specific block applies;
+ * between equal blocks, the allowed block. The word "own" in refuse_addresses stands for each address of this
+ * machine, loopback excepted.
  */
 #ifndef SERVICE_NET_NETGUARD_H
 #define SERVICE_NET_NETGUARD_H
@@ -33,13 +33,16 @@ struct netguard_range {
     uint16_t last;
 };
 
-/* Ports that a URL may have. */
+/* The ports that a URL may have. */
 struct netguard_ports {
     struct netguard_range ranges[netguard_ranges_max + 1];
     unsigned count;
 };
 
-/* Reads outgoing.allow_ports; empty: 443, and 80 with outgoing.allow_http. False: it is invalid. */
+/*
+ * Reads outgoing.allow_ports; if it is empty, 443, and 80 with outgoing.allow_http. Returns false if it is
+ * invalid.
+ */
 bool netguard_ports_read(const struct config *config, struct netguard_ports *ports);
 
 bool netguard_ports_have(const struct netguard_ports *ports, unsigned port);
@@ -53,8 +56,8 @@ enum iw_error netguard_new(struct context *context, const struct config *config,
 void netguard_free(struct netguard *guard);
 
 /*
- * True when the service may connect to the address and its port. Families other than IPv4 and
- * IPv6 are refused.
+ * Returns true if the service may connect to the address and port. Families other than IPv4 and IPv6 are
+ * refused.
  */
 bool netguard_allows(const struct netguard *guard, const struct sockaddr *address);
 

@@ -22,10 +22,13 @@ enum {
     parallel_max = 16,
     attempts_max = 4,
     backoff_first_ms = 50,
-    /* After requests without any answer the next ones fail at once: no caller waits for each of them. */
+    /*
+     * After requests without any response, the next requests fail immediately, so that callers do not wait
+     * for each of them.
+     */
     pause_ms = 1000,
     connect_timeout_ms = 2000,
-    low_speed_bytes = 16384, /* a second, over store.s3_timeout_s */
+    low_speed_bytes = 16384, /* per second, over store.s3_timeout_s */
     text_bytes_max = 16 * 1024 * 1024,
     error_text_bytes_max = 65536
 };
@@ -40,19 +43,19 @@ enum {
 struct s3 {
     struct sigv4 *sigv4;
     CURLM *multi;
-    pid_t pid; /* of the process that made multi: a connection must not be shared with a child */
+    pid_t pid; /* the process that made multi, because a connection must not be shared with a child */
     char *host;
     char *origin; /* "https://host" */
     char *public_host;
     char *public_origin;
-    char *path; /* "/bucket/prefix" or "/prefix": what stands before a key */
+    char *path; /* "/bucket/prefix" or "/prefix", the part before a key */
     char *bucket_path;
     char *copy_path;    /* "/bucket/prefix" */
     const char *prefix; /* the end of copy_path */
     char *ca_file;
     int64_t timeout_s;
-    int64_t offset_ms;    /* the store's clock minus ours, once the store has refused our time */
-    int64_t failed_at_ms; /* monotonic; 0: the store answers */
+    int64_t offset_ms;    /* the store's clock minus ours; set after the store has rejected our time */
+    int64_t failed_at_ms; /* monotonic; 0 while the store responds */
 };
 
 static const char *const methods[] = {
@@ -65,10 +68,10 @@ struct attempt {
     CURL *handle;
     struct curl_slist *headers;
     struct text text;
-    int64_t date_ms;    /* of the answer's Date header; 0: none */
-    bool has_failed;    /* to write to the sink, or the answer is too long */
+    int64_t date_ms;    /* of the response's Date header; 0 if there is none */
+    bool has_failed;    /* writing to the sink failed, or the response is too long */
     bool is_open;       /* to be sent, or sent again */
-    const char *reason; /* why there is no answer; NULL: there is one */
+    const char *reason; /* why there is no response; NULL if there is one */
 };
 
 /* ---- Settings ---- */
@@ -90,7 +93,7 @@ static bool is_made_of(const char *text, const char *others)
     return true;
 }
 
-/* Host and port of "https://host:port"; NULL for any other text. */
+/* Returns host and port of "https://host:port"; NULL for any other text. */
 static const char *endpoint_host(const char *endpoint)
 {
     struct url url;
@@ -127,7 +130,7 @@ static enum iw_error settings_check(struct context *context, const struct config
     return IW_OK;
 }
 
-/* Scheme and host of an endpoint, with the bucket in the host or not. */
+/* Returns scheme and host of an endpoint, with or without the bucket in the host. */
 static void origin_make(struct arena *arena, const struct config *config, const char *endpoint, char **host,
                         char **origin)
 {
@@ -199,7 +202,7 @@ static const char *path_of(const struct s3 *s3, struct arena *arena, const struc
     return call->key == NULL ? s3->bucket_path : arena_printf(arena, "%s%s", s3->path, call->key);
 }
 
-/* The store's time, as far as it is known. */
+/* Returns the time of the store, as far as it is known. */
 static int64_t now_ms(const struct s3 *s3)
 {
     return clock_now_ms() + s3->offset_ms;
@@ -260,7 +263,7 @@ static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
     return attempt->has_failed ? 0 : size;
 }
 
-/* The value of a header line with this name, cut to room; false for another name. */
+/* Copies the value of a header line with this name, cut to room bytes. Returns false for another name. */
 static bool header_is(const char *line, size_t size, const char *name, char *value, size_t room)
 {
     size_t at = strlen(name);
@@ -280,7 +283,7 @@ static int64_t time_read(const char *text)
     return seconds < 0 ? 0 : (int64_t)seconds * 1000;
 }
 
-/* A range's answer has the size of the object in Content-Range. */
+/* The response to a range request has the size of the object in Content-Range. */
 static size_t head_receive(char *line, size_t one, size_t size, void *user)
 {
     struct attempt *attempt = user;
@@ -384,7 +387,7 @@ static void options_set(struct attempt *attempt, struct arena *arena)
     curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, methods[call->method]);
 }
 
-/* The key of the fault points: "PUT in/7001/1.0", and the name of the sub-resource. */
+/* Returns the key of the fault points: "PUT in/7001/1.0", and the name of the sub-resource. */
 static inline const char *fault_text(struct arena *arena, const struct s3_call *call)
 {
     return arena_printf(arena, "%s %s %s", methods[call->method], call->key != NULL ? call->key : "bucket",
@@ -413,7 +416,7 @@ static void attempt_begin(struct attempt *attempt, struct arena *arena)
     curl_multi_add_handle(attempt->s3->multi, attempt->handle);
 }
 
-/* S3's code of an error: the text of the element Code. A 200 with the root Error is an error, too. */
+/* Returns S3's code of an error, the text of the element Code. A 200 with the root Error is also an error. */
 static void code_read(struct attempt *attempt)
 {
     struct s3_call *call = attempt->call;
@@ -432,7 +435,7 @@ static void attempt_end(struct attempt *attempt, CURLcode result)
     struct s3 *s3 = attempt->s3;
     struct s3_call *call = attempt->call;
     call->status = status_of(attempt);
-    attempt->reason = attempt->has_failed  ? "the answer cannot be stored"
+    attempt->reason = attempt->has_failed  ? "the response cannot be stored"
                       : result != CURLE_OK ? curl_easy_strerror(result)
                                            : NULL;
     curl_multi_remove_handle(s3->multi, attempt->handle);
@@ -441,7 +444,7 @@ static void attempt_end(struct attempt *attempt, CURLcode result)
     attempt->handle = NULL;
     attempt->headers = NULL;
     if (attempt->reason == NULL && fault_fails(FAULT_OBJECT_ANSWERED, fault_text(attempt->text.arena, call)))
-        attempt->reason = "the answer was lost";
+        attempt->reason = "the response was lost";
     if (attempt->reason != NULL)
         call->status = 0;
     code_read(attempt);
@@ -451,7 +454,7 @@ static void attempt_end(struct attempt *attempt, CURLcode result)
 
 /* ---- All attempts ---- */
 
-/* Our clock is wrong for the store: its Date corrects the time of signatures. */
+/* The store considers our clock wrong, so its Date corrects the time of signatures. */
 static bool skew_correct(struct attempt *attempt)
 {
     struct s3 *s3 = attempt->s3;
@@ -509,7 +512,7 @@ static void round_run(struct s3 *s3, struct context *context, struct attempt *at
     }
 }
 
-/* Closes the attempts with an answer; returns how many are worth another round. */
+/* Closes the attempts that have a response. Returns how many should be repeated. */
 static size_t round_judge(struct attempt *attempts, size_t count)
 {
     size_t open = 0;
@@ -535,7 +538,7 @@ enum iw_error s3_fail(struct context *context, const struct s3_call *call, const
     return error;
 }
 
-/* The connections of the process; a child makes its own. */
+/* Returns the connections of the process; a child creates new connections. */
 static void connections_open(struct s3 *s3)
 {
     if (s3->multi != NULL && s3->pid == getpid())
@@ -559,7 +562,7 @@ enum iw_error s3_call(struct s3 *s3, struct context *context, struct s3_call *ca
     int64_t begun_ms = clock_monotonic_ms();
     struct attempt *attempts = arena_array(context->arena, count + 1, sizeof *attempts);
     if (s3->failed_at_ms != 0 && begun_ms < s3->failed_at_ms + pause_ms)
-        return s3_fail(context, &calls[0], "the object store did not answer a moment ago");
+        return s3_fail(context, &calls[0], "the object store did not respond a moment ago");
     connections_open(s3);
     for (size_t i = 0; i < count; i++) {
         attempts[i] = (struct attempt){.s3 = s3, .call = &calls[i], .is_open = true};

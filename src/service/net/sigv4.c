@@ -63,7 +63,7 @@ void sigv4_date(int64_t time_ms, char text[sigv4_date_size])
 
 /* ---- The canonical request ---- */
 
-/* All bytes except the unreserved ones of RFC 3986 are percent-encoded. */
+/* Percent-encodes all bytes except the unreserved characters of RFC 3986. */
 static void encoded_add(struct text *text, const char *value)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -79,7 +79,7 @@ static int by_name(const void *one, const void *other)
     return strcmp(((const struct sigv4_pair *)one)->name, ((const struct sigv4_pair *)other)->name);
 }
 
-/* A sorted copy. No caller has a name twice. */
+/* Returns a sorted copy. No caller has the same name twice. */
 static struct sigv4_pair *pairs_sorted(struct arena *arena, const struct sigv4_pair *pairs, size_t count)
 {
     struct sigv4_pair *sorted = arena_array(arena, count + 1, sizeof *sorted);
@@ -118,7 +118,7 @@ struct canonical {
 static void canonical_header_add(struct canonical *canonical, const char *name, const char *value)
 {
     if (canonical->header_count == sigv4_pairs_max)
-        abort(); /* The callers' headers are constant. */
+        abort(); /* Cannot fail, because the callers' headers are constant. */
     canonical->headers[canonical->header_count++] = (struct sigv4_pair){name, value};
 }
 
@@ -160,7 +160,7 @@ static void key_derive(const uint8_t *key, size_t size, const char *text, uint8_
     crypto_mac_free(mac);
 }
 
-/* The signing key depends only on the day. */
+/* Computes the signing key, which depends only on the day. */
 static struct crypto_mac *mac_of_day(struct sigv4 *sigv4, const char *day)
 {
     uint8_t key[sha256_bytes];
@@ -217,7 +217,7 @@ const char *sigv4_presigned_query(struct sigv4 *sigv4, struct arena *arena,
     sigv4_date(request->time_ms, canonical.date);
     headers_make(&canonical, arena);
     if (count > sigv4_pairs_max)
-        abort(); /* The callers' parameters are constant. */
+        abort(); /* Cannot fail, because the callers' parameters are constant. */
     if (count > 0)
         memcpy(query, request->query, count * sizeof *query);
     query[count++] = (struct sigv4_pair){"X-Amz-Algorithm", "AWS4-HMAC-SHA256"};

@@ -1,8 +1,8 @@
 /*
  * AWS Signature Version 4 for S3: Authorization headers and presigned URLs.
  *
- * Source: "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference.
- * Knows neither requests nor files. Never log a presigned URL.
+ * Source: "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference. This module
+ * depends neither on requests nor on files. Never log a presigned URL.
  */
 #ifndef SERVICE_NET_SIGV4_H
 #define SERVICE_NET_SIGV4_H
@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 
-/* Credentials, and the signing key of the current day. Not for several threads. */
+/* Credentials, and the signing key of the current day. Must not be used by several threads. */
 struct sigv4;
 
 /* A query parameter (not encoded) or a header (lower-case name). */
@@ -35,27 +35,27 @@ struct sigv4_request {
     int64_t time_ms;            /* since 1970 UTC */
 };
 
-/* Copies the texts; free it with sigv4_free. */
+/* Copies the texts. Free the result with sigv4_free. */
 struct sigv4 *sigv4_new(const char *access_key, const char *secret_key, const char *region);
 void sigv4_free(struct sigv4 *sigv4);
 
 enum { sigv4_date_size = 17 };
 
-/* "20130524T000000Z": the value of x-amz-date. */
+/* Writes the value of x-amz-date, such as "20130524T000000Z". */
 void sigv4_date(int64_t time_ms, char text[sigv4_date_size]);
 
 /*
- * The value of the Authorization header. The request must send x-amz-date (sigv4_date) and
+ * Returns the value of the Authorization header. The request must send x-amz-date (sigv4_date) and
  * x-amz-content-sha256 (payload_sha256), and all headers of the request.
  */
 const char *sigv4_authorization(struct sigv4 *sigv4, struct arena *arena,
                                 const struct sigv4_request *request);
 
-/* The query of a presigned URL that is valid for lifetime_s seconds, without '?'. */
+/* Returns the query of a presigned URL that is valid for lifetime_s seconds, without '?'. */
 const char *sigv4_presigned_query(struct sigv4 *sigv4, struct arena *arena,
                                   const struct sigv4_request *request, int64_t lifetime_s);
 
-/* The query of a request in the order of the signature, encoded, without '?'; "" for none. */
+/* Returns the query of a request in the order of the signature, encoded, without '?'; "" if there is none. */
 const char *sigv4_query(struct arena *arena, const struct sigv4_pair *pairs, size_t count);
 
 #endif

@@ -34,7 +34,7 @@ static size_t message_read(char *buffer, size_t size, size_t count, void *user)
     return length;
 }
 
-/* Encoded words of whole characters, each with a blank before it and a line end after it. */
+/* Writes encoded words of whole characters, each between a blank and a line end. */
 static void words_add(struct text *text, const char *phrase)
 {
     for (size_t length = strlen(phrase), size; length > 0; phrase += size, length -= size) {
@@ -48,7 +48,10 @@ static void words_add(struct text *text, const char *phrase)
     }
 }
 
-/* A name of ASCII is a quoted string, unless it is made of atoms (RFC 5322, 3.2.3), as encoded words are. */
+/*
+ * Writes an ASCII name as a quoted string, unless it consists of atoms (RFC 5322, 3.2.3), as encoded words
+ * do.
+ */
 static void from_add(struct text *text, const struct mailbox *from)
 {
     bool is_ascii = text_is_ascii(from->name, strlen(from->name));
@@ -72,7 +75,7 @@ static void body_add(struct text *text, const char *body)
     }
 }
 
-/* The date of RFC 5322, 3.3.  strftime would use the locale's names. */
+/* Writes the date of RFC 5322, 3.3. strftime is not used, because it would use the names of the locale. */
 static const char *date_of(struct arena *arena, int64_t now_ms)
 {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -123,7 +126,7 @@ static CURL *handle_new(const struct config *config, const char *password)
     return curl;
 }
 
-/* A 5xx is retried, too: it may be a fault of the configuration that an operator repairs. */
+/* A 5xx is retried, too, because it may be caused by a configuration that an operator repairs. */
 static enum iw_error perform(struct context *context, CURL *curl, const char *sentence)
 {
     long status = 0;
@@ -145,7 +148,7 @@ enum iw_error smtp_send(struct context *context, const struct config *config, co
     const char *password;
     enum iw_error error = config_secret(context, config->mail_password_file, &password);
     if (error == IW_OK && !mailbox_read(config->mail_from, &from))
-        error = context_fail(context, IW_CONFIG_INVALID, "mail.from is no address.");
+        error = context_fail(context, IW_CONFIG_INVALID, "mail.from is not an address.");
     if (error != IW_OK)
         return error;
     text_init(&text, context->arena);
@@ -160,7 +163,7 @@ enum iw_error smtp_send(struct context *context, const struct config *config, co
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, recipients);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, message_read);
     curl_easy_setopt(curl, CURLOPT_READDATA, &message);
-    error = perform(context, curl, "The mail server did not accept a mail.");
+    error = perform(context, curl, "The mail server rejected the message.");
     curl_slist_free_all(recipients);
     return error;
 }
@@ -182,5 +185,5 @@ enum iw_error smtp_try(struct context *context, const struct config *config)
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "NOOP");
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, answer_drop);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)try_timeout_s);
-    return perform(context, curl, "The mail server did not accept the connection.");
+    return perform(context, curl, "The mail server rejected the connection.");
 }

@@ -9,9 +9,10 @@
 #include "service/redis/reserve.h"
 
 /*
- * KEYS: the window and, optionally, the lock and the reserve.  ARGV: limit, window in ms, token and lifetime
- * of the lock in ms, term, files and uploads.  Reply: is refused, requests used, ms left of the window, lock
- * (1 ours, 0 held elsewhere, -1 none).  Then 1 when the reserve covers the creation, or all that it had.
+ * KEYS: the window and, optionally, the lock and the reserve. ARGV: limit, window in ms, token and lifetime
+ * of the lock in ms, term, files and uploads. Reply: whether the request is refused, requests used, ms left
+ * of the window, lock (1 ours, 0 held elsewhere, -1 none). Then 1 if the reserve covers the creation,
+ * otherwise the whole reserve.
  */
 static const char admit_script[] =
     "local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])\n"
@@ -51,7 +52,9 @@ enum {
     token_bytes = 12
 };
 
-/* The digest that SCRIPT LOAD returned; "" before.  Valid for the whole process: it depends on the text only.
+/*
+ * The digest that SCRIPT LOAD returned, or "" before. It is valid for the whole process, because it depends
+ * only on the text.
  */
 static char script_digest[48];
 
@@ -114,7 +117,7 @@ void admission_send(struct admission *admission)
     bool is_sent = false;
     if (admission->state != ADMISSION_NEW)
         return;
-    /* The numbers of a fresh window, for when Redis is away. */
+    /* Sets the numbers of a fresh window, because Redis is unavailable. */
     admission->remaining = admission->limit_per_minute;
     admission->reset_s = admission_window_ms / 1000;
     if (script_load(admission->redis, admission->context)) {
@@ -142,7 +145,7 @@ enum iw_error admission_receive(struct admission *admission)
         return IW_OK;
     struct redis_reply reply = redis_receive(admission->redis, context);
     if (reply.kind == REDIS_ERROR && strncmp(reply.text, "NOSCRIPT", 8) == 0) {
-        /* Redis was restarted or its scripts were flushed: EVAL loads the script again. */
+        /* Redis was restarted or its scripts were flushed, so EVAL loads the script again. */
         struct admission_command command = command_make(admission, "EVAL", admit_script);
         reply = redis_call(admission->redis, context, command.count, command.arguments, NULL);
     }
@@ -171,7 +174,7 @@ enum iw_error admission_receive(struct admission *admission)
                         admission->limit_per_minute, admission->reset_s);
 }
 
-/* The lock of a request that is counted already. */
+/* Takes the lock of a request that is already counted. */
 static void lock_take(struct admission *admission)
 {
     struct arena *arena = admission->context->arena;

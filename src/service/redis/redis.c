@@ -18,13 +18,13 @@ enum { sentinel_port = 26379 };
 struct redis {
     const struct config *config;
     struct endpoint sentinels[endpoints_max];
-    unsigned sentinel_count; /* 0: a fixed address */
-    unsigned sentinel_first; /* the one that answered last */
+    unsigned sentinel_count; /* 0 for a fixed address */
+    unsigned sentinel_first; /* the Sentinel that answered last */
     struct endpoint master;  /* of the connection, with Sentinels */
     char *password;
-    redisContext *connection; /* NULL when not connected */
+    redisContext *connection; /* NULL if not connected */
     int64_t away_until_ms;    /* monotonic */
-    char cause[128];          /* of the last failure; "": none */
+    char cause[128];          /* of the last failure; "" if there is none */
     bool is_reply_owed;
 };
 
@@ -61,7 +61,7 @@ const char *redis_cause(const struct redis *redis)
     return redis->cause;
 }
 
-/* Closes the connection and starts the back-off.  cause may be NULL: then the driver's. */
+/* Closes the connection and starts the back-off. If cause is NULL, the cause is that of the driver. */
 static void redis_give_up(struct redis *redis, struct context *context, const char *reason, const char *cause)
 {
     if (cause == NULL)
@@ -101,14 +101,14 @@ static redisContext *endpoint_connect(const struct endpoint *endpoint, struct ti
 
 /* ---- Sentinels ---- */
 
-/* Asks one Sentinel for the address of the master.  All together may take redis.timeout_ms. */
+/* Asks one Sentinel for the address of the master. All Sentinels together may take redis.timeout_ms. */
 static bool sentinel_ask(const struct redis *redis, unsigned number, struct endpoint *master)
 {
     const struct timeval timeout = timeval_of(1 + redis->config->redis_timeout_ms / redis->sentinel_count);
     redisContext *connection = endpoint_connect(&redis->sentinels[number], timeout);
     if (connection == NULL)
         return false;
-    /* A Sentinel without a password refuses AUTH and answers the next command. */
+    /* A Sentinel without a password refuses AUTH, but answers the next command. */
     log_in(connection, redis->password);
     redisReply *reply =
         redisCommand(connection, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", redis->config->redis_master);
@@ -124,7 +124,7 @@ static bool sentinel_ask(const struct redis *redis, unsigned number, struct endp
     return is_known;
 }
 
-/* A Sentinel may name an old master for a moment; a replica refuses writes. */
+/* Checks the role, because a Sentinel may name an old master for a moment, and a replica refuses writes. */
 static bool is_master(redisContext *connection)
 {
     redisReply *reply = redisCommand(connection, "ROLE");
@@ -135,10 +135,10 @@ static bool is_master(redisContext *connection)
     return is_it;
 }
 
-/* The connection to the master that the first answering Sentinel names; NULL without one. */
+/* Connects to the master that the first answering Sentinel names. Returns NULL if no Sentinel answers. */
 static redisContext *master_connect(struct redis *redis, const char **cause)
 {
-    *cause = "No Sentinel answers with a master.";
+    *cause = "No Sentinel names a master.";
     for (unsigned i = 0; i < redis->sentinel_count; i++) {
         struct endpoint master;
         unsigned number = (redis->sentinel_first + i) % redis->sentinel_count;
@@ -206,7 +206,7 @@ static bool redis_open(struct redis *redis, struct context *context)
 bool redis_send(struct redis *redis, struct context *context, unsigned count, const char *const *arguments,
                 const size_t *lengths)
 {
-    /* A reply that was not read would be taken for that of this command, so reconnect. */
+    /* Reconnects, because a reply that was not read would be taken for the reply to this command. */
     if (redis->is_reply_owed)
         redis_close(redis);
     if (!redis_open(redis, context))
@@ -255,7 +255,10 @@ static struct redis_reply reply_copy(struct arena *arena, const redisReply *from
     return to;
 }
 
-/* True for an error that every command would get: a replica, no replicas, no memory, no disk, no rights. */
+/*
+ * Returns true for an error that every command would get: a replica, no replicas, no memory, no disk, no
+ * rights.
+ */
 static bool is_refusing(const char *text)
 {
     static const char *const codes[] = {"READONLY ",   "NOREPLICAS ",  "MISCONF ", "OOM ",    "LOADING ",

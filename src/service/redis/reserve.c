@@ -13,8 +13,8 @@ static const char put_script[] =
     "return 1\n";
 
 /*
- * KEYS: the reserve.  ARGV: a term; a reserve of a term before it is removed, any other is not read. Without:
- * it is read.  Reply: the four numbers, or nothing.
+ * KEYS: the reserve. ARGV: optionally a term; then only a reserve of an earlier term is read, and removed.
+ * Reply: the four numbers, or nothing.
  */
 static const char read_script[] = "local kept = redis.call('GET', KEYS[1])\n"
                                   "if not kept then return {} end\n"

@@ -36,7 +36,7 @@ bool password_verify(struct context *context, const struct config *config, const
     password = typed_password(context->arena, password);
     if (hash != NULL)
         return crypto_pwhash_str_verify(hash, password, strlen(password)) == 0;
-    /* The result is not used: only its time counts. */
+    /* The result is not used; only the time that it takes matters. */
     (void)!crypto_pwhash(key, sizeof key, password, strlen(password), salt,
                          (unsigned long long)config->console_hash_operations,
                          (size_t)config->console_hash_memory_bytes, crypto_pwhash_ALG_ARGON2ID13);

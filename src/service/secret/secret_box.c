@@ -23,7 +23,10 @@ enum iw_error secret_box_read(struct context *context, const char *path, struct 
                         "The sealing key %s is not one line of 64 hexadecimal digits.", path);
 }
 
-/* Written under a temporary name and linked: complete, and never over an existing file. */
+/*
+ * The file is written under a temporary name and then linked, so that it is complete and never replaces an
+ * existing file.
+ */
 enum iw_error secret_box_generate(struct context *context, const char *path)
 {
     uint8_t key[crypto_key_bytes];

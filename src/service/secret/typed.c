@@ -14,7 +14,7 @@ static utf8proc_int32_t blank_plain(utf8proc_int32_t point, void *unused)
     return utf8proc_category(point) == UTF8PROC_CATEGORY_ZS ? ' ' : point;
 }
 
-/* Input methods write this full stop in addresses (UTS #46, 2.3), word processors other dashes. */
+/* Input methods write this full stop in addresses (UTS #46, 2.3), and word processors write other dashes. */
 static utf8proc_int32_t mark_plain(utf8proc_int32_t point, void *unused)
 {
     (void)unused;

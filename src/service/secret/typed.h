@@ -1,7 +1,7 @@
 /*
- * Text that a person types or pastes: one form of what looks the same.
+ * Text that a person types or pastes, in one form for texts that look the same.
  *
- * Keyboards, input methods and other systems write one text in several forms.  The forms are those of RFC
+ * Keyboards, input methods and systems write the same text in different forms. The forms are those of RFC
  * 8265 (PRECIS) for user names and passwords.
  */
 #ifndef SERVICE_SECRET_TYPED_H
@@ -10,15 +10,15 @@
 #include "base/arena.h"
 
 /*
- * A password in the form that is hashed: each kind of blank is U+0020, then NFC (RFC 8265, 4.2.2).  Text that
- * is not UTF-8 is unchanged.
+ * Returns a password in the form that is hashed: each kind of blank becomes U+0020, then NFC (RFC 8265,
+ * 4.2.2). Text that is not UTF-8 is returned unchanged.
  */
 const char *typed_password(struct arena *arena, const char *text);
 
 /*
- * An address or a code: compatible characters such as fullwidth ones become plain ones (NFKC).  The
- * ideographic full stop becomes a point, each dash "-".  Invisible characters and the blanks around the text
- * are removed.  Text that is not UTF-8 is unchanged.
+ * Returns an address or a code in a plain form: compatible characters, such as fullwidth letters, become
+ * plain characters (NFKC). The ideographic full stop becomes a point, and each dash "-". Invisible characters
+ * and the blanks around the text are removed. Text that is not UTF-8 is returned unchanged.
  */
 const char *typed_word(struct arena *arena, const char *text);
 
