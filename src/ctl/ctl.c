@@ -196,7 +196,7 @@ struct db_connection *ctl_db_administrator(const struct config *config, const ch
     *copy = *config;
     copy->database_user = "root";
     copy->database_name = database;
-    copy->database_hosts = ""; /* only the local server knows root */
+    copy->database_hosts = ""; /* only a local server can authenticate root */
     return db_new(copy, "");
 }
 

@@ -1,7 +1,7 @@
 /*
- * ENGINE_CLONES compiles a function for plain x86-64 and for AVX2; the loader selects one at
- * program start. No clone contracts or reorders floating point, so all give the same result.
- * The sanitizers do not support clones.
+ * ENGINE_CLONES compiles a function for plain x86-64 and for AVX2; the loader selects one at program start.
+ * No clone contracts or reorders floating-point operations, so all clones give the same result. The
+ * sanitizers do not support clones.
  */
 #ifndef ENGINE_CLONES_H
 #define ENGINE_CLONES_H

@@ -5,8 +5,10 @@
 #include "engine/clones.h"
 #include "engine/image.h"
 
-/* tools/train/followers.py computes the same.  Its margin of repeated pixels is canvas_reach_px, so its first
- * noise place is the same as here. */
+/*
+ * tools/train/followers.py computes the same canvas. It has a margin of canvas_reach_px repeated pixels, so
+ * the first noise place is the same as here.
+ */
 enum { noise_margin = canvas_reach_px / canvas_noise_px, hash_values = 8 };
 
 /* Pixels of a row at half size that are computed together. */
@@ -49,13 +51,13 @@ void canvas_init(struct canvas *canvas, const struct image *image, uint64_t seed
                               .noise_key = hash_mixed(seed + hash_golden)};
 }
 
-/* Clamps a value to 0..end - 1. */
+/* Returns a value clamped to 0..end - 1. */
 static int64_t clamped(int64_t value, int64_t end)
 {
     return value < 0 ? 0 : value >= end ? end - 1 : value;
 }
 
-/* 8-bit RGB, the usual case. */
+/* Reads 8-bit RGB, the usual case. */
 ENGINE_CLONES static void pixels_rgb8(const uint8_t *restrict samples, float scale, size_t count,
                                       float *restrict values)
 {
@@ -63,7 +65,7 @@ ENGINE_CLONES static void pixels_rgb8(const uint8_t *restrict samples, float sca
         values[i] = (float)samples[i] * scale;
 }
 
-/* All pixels lie inside the picture. */
+/* Reads pixels that all lie inside the picture. */
 static void pixels_inside(const struct canvas *canvas, const void *row, size_t x, size_t count, float *values)
 {
     const struct image *image = canvas->image;
@@ -78,7 +80,7 @@ static void pixels_inside(const struct canvas *canvas, const void *row, size_t x
             *values++ = (float)image_sample(image, row, at + color * step) * scale;
 }
 
-/* Repeats a pixel inside the picture. */
+/* Repeats the nearest pixel inside the picture. */
 static void pixels_beyond(const struct canvas *canvas, const void *row, size_t x, int64_t count,
                           float *values)
 {
@@ -104,7 +106,10 @@ void canvas_pixels(const struct canvas *canvas, int64_t y_px, int64_t x_px, size
     pixels_beyond(canvas, row, (size_t)(width - 1), pixels - last, values + last * canvas_colors);
 }
 
-/* A row of half the size, count values: the means of 2x2 pixels of two rows.  Overwrites the upper row. */
+/*
+ * Computes a row of half the size, count values: the means of 2x2 pixels of two rows. Overwrites the upper
+ * row.
+ */
 ENGINE_CLONES static void row_halved(float *restrict upper, const float *restrict lower, size_t count,
                                      float *restrict values)
 {

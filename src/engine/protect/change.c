@@ -9,15 +9,15 @@
 
 enum {
     levels_16bit = 257, /* steps of 16 bits in one level of 8 bits */
-    step_16bit = 64,    /* changes of 16-bit samples are multiples of it, about a quarter of a level */
+    step_16bit = 64,    /* changes of 16-bit samples are multiples of this step, about a quarter of a level */
     sum_lanes = 8       /* of sums that the compiler keeps in a vector */
 };
 
 /* ---- units */
 
 /*
- * The rank of a value is its exponent and the upper three bits of its mantissa, counted from a value far
- * below any perturbation.  Unit 1 has the rank after that of its octave's unit 0.
+ * The rank of a value consists of the exponent and the upper three bits of the mantissa, counted from a value
+ * far below any perturbation. Unit 1 has the rank that follows the rank of unit 0 in the same octave.
  */
 enum {
     float_bits = 23,
@@ -29,7 +29,7 @@ enum {
     octave_ranks = 1 << (float_bits - rank_bits)
 };
 
-/* The bits of a float without its sign; they increase with the size. */
+/* Returns the bits of a float without the sign; they increase with the size. */
 static inline int32_t float_size_bits(float value)
 {
     int32_t bits;
@@ -37,7 +37,7 @@ static inline int32_t float_size_bits(float value)
     return bits & INT32_MAX;
 }
 
-/* The unit of a value's size, 0..unit_peak. */
+/* Returns the unit for the size of a value, 0..unit_peak. */
 static inline int unit_size(float value, int floor_rank)
 {
     const int size = ((float_size_bits(value) - rank_zero) >> rank_bits) - floor_rank;
@@ -88,7 +88,7 @@ ENGINE_CLONES void change_units_load(const int8_t *units, uint8_t octave, size_t
 
 /* ---- rows of samples without alpha */
 
-/* The steps of a sample's change in one level of 255. */
+/* Returns the steps of a sample's change in one level of 255. */
 static float level_steps(const struct protect_plan *plan)
 {
     return plan->depth_bits == 8 ? 1 : (float)levels_16bit / step_16bit;
@@ -100,7 +100,7 @@ ENGINE_CLONES static void row_levels8(const uint8_t *restrict samples, size_t co
         levels[i] = samples[i];
 }
 
-/* The samples of a row in levels of 255, without alpha. */
+/* Reads the samples of a row in levels of 255, without alpha. */
 static void row_levels(const struct image *image, const void *row, unsigned colors, float *levels)
 {
     const float level = image->depth_bits == 8 ? 1 : levels_16bit;
@@ -160,7 +160,9 @@ ENGINE_CLONES static void units_scale(const int8_t *restrict units, uint8_t octa
         wanted[i] = unit_value(units[i], octave * octave_ranks) * shares[i];
 }
 
-/* The changes of a row in levels, before rounding: the units times their shares and the amplitude. */
+/*
+ * Computes the changes of a row in levels, before rounding: the units times their shares and the amplitude.
+ */
 static void row_wanted(const struct protect_plan *plan, uint32_t y)
 {
     visibility_row(&plan->shares, visibility_cell_px, y, plan->changes, plan->levels);
@@ -171,14 +173,19 @@ static void row_wanted(const struct protect_plan *plan, uint32_t y)
                     plan->wanted + piece.first);
 }
 
-/* The nearest change that a sample can have, in its steps; level: its steps in a level. */
+/*
+ * Returns the nearest change that a sample can have, in steps of the sample. The parameter level is the
+ * number of steps in a level.
+ */
 static inline int change_of(float wanted, float level)
 {
     const float steps = wanted * level;
     return (int)(steps < 0 ? steps - .5f : steps + .5f);
 }
 
-/* The largest change of a sample in steps: to the nearer end and the slack, and within the range. */
+/*
+ * Returns the largest change of a sample in steps: up to the nearer end plus the slack, but within the range.
+ */
 static inline int change_most(float value, float wanted, float level, float slack)
 {
     const float above = 255 - value, near = (value < above ? value : above) + slack;
@@ -186,7 +193,7 @@ static inline int change_most(float value, float wanted, float level, float slac
     return (int)((near < range ? near : range) * level);
 }
 
-/* Whether any of the changes exceeds the headroom of its sample. */
+/* Returns whether any of the changes exceeds the headroom of its sample. */
 ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float *restrict levels, float level,
                                       float slack, size_t count)
 {
@@ -198,7 +205,7 @@ ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float 
     return exceeds != 0;
 }
 
-/* Lowers units to the largest ones whose changes fit the headroom. */
+/* Lowers units to the largest units whose changes fit the headroom. */
 ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, const float *restrict shares,
                                     const float *restrict levels, float level, float slack, size_t count,
                                     float *restrict wanted)
@@ -228,7 +235,7 @@ static void row_fit(const struct protect_plan *plan, uint32_t y)
     }
 }
 
-/* Pixels with alpha 0 keep their colour. */
+/* Clears the changes of pixels with alpha 0, which keep their colour. */
 static void row_clear_hidden(const struct protect_plan *plan, const struct image *image, const void *row,
                              int8_t *units, float *wanted)
 {
@@ -263,7 +270,7 @@ static void report_fill(struct protect_report *report, double reached, double er
     report->psnr_db = psnr_of(error);
 }
 
-/* The sum of products of two rows. */
+/* Returns the sum of products of two rows. */
 ENGINE_CLONES static double row_product(const float *restrict one, const float *restrict other, size_t count)
 {
     float lanes[sum_lanes] = {0};

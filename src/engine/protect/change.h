@@ -40,16 +40,16 @@ void change_compare(const struct protect_plan *plan, const struct image *image, 
 void change_compare_end(struct protect_plan *plan, const struct change_sums *sums, double scale,
                         struct protect_report *report);
 
-/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 when they are equal. */
+/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal. */
 double change_psnr(const struct image *left, const struct image *right);
 
 /* Ends a comparison, if there is one. */
 void change_compare_fini(struct protect_plan *plan);
 
-/* Stores the values of a piece; returns the octave of their scale. */
+/* Stores the values of a piece. Returns the octave of their scale. */
 uint8_t change_units_store(const float *values, size_t count, int8_t *units);
 
-/* Restores them, each to about a sixteenth. */
+/* Restores the values of a piece, each with an error of about a sixteenth. */
 void change_units_load(const int8_t *units, uint8_t octave, size_t count, float *values);
 
 #endif

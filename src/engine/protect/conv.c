@@ -7,8 +7,9 @@ enum {
     gate_steps = 65535,
     gate_least = 655, /* .01 */
     tile_planes = conv_tile_reads * conv_tile_reads,
-    block_tiles = 24, /* computed together: the products of one slice stay near the first-level cache */
-    line_tiles = 6,   /* transformed together, and so are their lines */
+    block_tiles =
+        24, /* computed together, so that the products of one slice stay in or near the first-level cache */
+    line_tiles = 6, /* transformed together, and so are their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
     vector_slack = 16 /* values that the last vector of a line may write beyond its end */
 };
@@ -41,8 +42,8 @@ struct matrix_row {
 };
 
 /*
- * Short loops over registers are unrolled, except under sanitizers: compiling all their checks would take
- * minutes.
+ * Short loops over registers are unrolled, except under sanitizers, because compiling all their checks would
+ * take minutes.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -56,7 +57,7 @@ struct matrix_row {
 #define CONV_UNROLL(count) CONV_PRAGMA(GCC unroll count)
 #endif
 
-/* Contract a multiplication and an addition to one instruction (FMA) where the processor has it. */
+/* Contracts a multiplication and an addition into one instruction (FMA) if the processor has it. */
 #pragma GCC optimize("fp-contract=fast")
 
 /* A name of the kernels for one vector width. */
@@ -67,7 +68,7 @@ struct matrix_row {
 
 #if defined(__x86_64__)
 
-/* 16 outputs by 12 columns: sums use 12 of 32 registers, so that loads can run ahead. */
+/* 16 outputs by 12 columns. The sums use 12 of 32 registers, so that loads can run ahead. */
 #define CONV_NAME    conv_avx512
 #define CONV_TITLE   "avx512f"
 #define CONV_TARGET  __attribute__((target("avx512f,fma")))

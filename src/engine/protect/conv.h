@@ -3,13 +3,13 @@
  * extensions, once for each vector width.  No code is generated at run time.
  *
  * 3x3 convolutions use minimal filtering F(4x4,3x3) on tiles of 4x4 outputs, a quarter of the multiplications
- * of a direct convolution.  Sources: Winograd 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural
- * Networks, 2016, arXiv 1509.09308 (the matrices).  The 6x6 inputs of a tile are transformed to 36 values a
- * channel.  Each value is multiplied by its own weights.  The 36 products are transformed to the 16 outputs.
+ * of a direct convolution. Sources: Winograd 1980; Lavin and Gray, Fast Algorithms for Convolutional Neural
+ * Networks, 2016, arXiv 1509.09308 (the matrices). The 6x6 inputs of a tile are transformed to 36 values a
+ * channel. Each value is multiplied by separate weights. The 36 products are transformed to the 16 outputs.
  * Layers that change the resolution read every input once and are plain matrix products.
  *
- * The operation after a layer's sums (activation, gate, difference) is applied while they are in registers;
- * see conv_end.
+ * The operation after a layer's sums (activation, gate, difference) is applied while the sums are in
+ * registers; see conv_end.
  */
 #ifndef ENGINE_PROTECT_CONV_H
 #define ENGINE_PROTECT_CONV_H
@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 enum {
-    conv_slack = 32,        /* columns that may be read and written beyond the last one */
+    conv_slack = 32,        /* columns that may be read and written beyond the last column */
     conv_tile_side = 4,     /* outputs of a tile in each direction */
     conv_tile_reads = 6,    /* inputs of a tile in each direction */
-    conv_slice = 16,        /* outputs with contiguous weights; the number of outputs is a multiple of it */
+    conv_slice = 16,        /* outputs with contiguous weights; the number of outputs is a multiple of this */
     conv_channels_max = 64, /* of a 3x3 convolution, inputs and outputs */
     conv_rows_read = 6,     /* the largest number of rows that a step of the network reads */
     conv_rows_written = 4   /* and writes together */
@@ -39,13 +39,13 @@ enum conv_end {
     CONV_PLAIN,  /* output = sum */
     CONV_CHANGE, /* output = sum - before */
     CONV_LEAKY,  /* output = leaky ReLU of the sum */
-    CONV_SPLIT,  /* the same, and gate = gate of the sum */
+    CONV_SPLIT,  /* as CONV_LEAKY, and gate = gate of the sum */
     CONV_FACTOR  /* output = sum * factor */
 };
 
 /*
- * One layer.  The gate of p is .5 + slope * p, clamped to .01..1 and stored in 16 bits.  Gates stay in memory
- * long before they are used; the smaller size keeps more of them in the cache.
+ * One layer. The gate of p is .5 + slope * p, clamped to .01..1 and stored in 16 bits. Gates are used long
+ * after they were computed, and the smaller size keeps more of them in the cache.
  */
 struct conv {
     enum conv_shape shape;
@@ -82,8 +82,10 @@ struct conv_kernels {
 /* The size of the scratch of the tile kernels. */
 size_t conv_scratch_values(void);
 
-/* The kernels that this processor supports, the fastest first; the last runs on every processor.  NULL: no
- * more. */
+/*
+ * Returns the kernels that this processor supports, the fastest first; the last kernel runs on every
+ * processor. Returns NULL after the last.
+ */
 const struct conv_kernels *conv_kernels_at(unsigned place);
 
 /* The numbers of values in a layer's weights and bias; both are multiples of 16. */

@@ -27,8 +27,8 @@ void net_fini(struct net *net)
 enum net_pass { PASS_NOISE, PASS_COARSE, PASS_FINE, net_pass_count };
 
 /*
- * The steps, each after all its inputs: the noise; the picture, and the fine drawer's encoder layers on it.
- * For every pass: its input picture, its layers, and its drawing as rows of pixels.
+ * The steps, each after all its inputs: the noise, the picture, and the fine drawer's encoder layers on the
+ * picture. Then for every pass the input picture, the layers, and the drawing as rows of pixels.
  */
 enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
@@ -39,7 +39,7 @@ enum { STEP_NOISE, STEP_PIXELS, steps_of_pass = 1 + net_layer_count + 1 };
 
 enum { STEP_SMALL = STEP_LOOKED(PASS_NOISE), last_step = STEP_DRAWN(PASS_FINE), step_count };
 
-/* Every step writes one or two line buffers: outputs and gates of struct conv_rows. */
+/* Every step writes one or two line buffers, for outputs and gates of struct conv_rows. */
 enum { no_ring = -1, rings_each = 2 };
 
 #define STEP_MAIN(step) ((step)*rings_each)
@@ -52,7 +52,7 @@ enum step_shape {
     SHAPE_UP = CONV_UP,
     SHAPE_SAME,    /* each from the place at the same position */
     SHAPE_DOUBLED, /* as SHAPE_UP, and from the neighbouring places */
-    SHAPE_SOURCE   /* no input: the places come from outside the run */
+    SHAPE_SOURCE   /* no input, because the places come from outside the run */
 };
 
 /*
@@ -66,7 +66,7 @@ struct step_plan {
     unsigned cell_px;
 };
 
-/* A stretch of columns or rows, relative to the picture's first one. */
+/* A stretch of columns or rows, relative to the first of the picture. */
 struct stretch {
     int64_t first;
     unsigned count;
@@ -100,7 +100,7 @@ struct stretch {
     [STEP(LAYER_DRAW2)] = {SHAPE_3X3, CONV_FACTOR, OUT(STEP, LAYER_UP2), GATE(STEP, LAYER_DOWN2), 2 * (px)}, \
     [STEP(LAYER_DRAW1)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DRAW2), no_ring, 2 * (px)}
 
-/* The answer, and its change from an earlier one. */
+/* The answer, and its change from an earlier answer. */
 #define ANSWER(STEP, px)                                                                                     \
     [STEP(LAYER_ANSWER8)] = {SHAPE_3X3, CONV_PLAIN, OUT(STEP, LAYER_DOWN8), no_ring, 8 * (px)}
 #define CHANGE(STEP, BEFORE, px)                                                                             \
@@ -143,9 +143,9 @@ static const struct conv *step_conv(const struct net_weights *weights, int at)
 }
 
 /*
- * For a shape: the rows that a step computes together, and the input rows that it reads for them.  Then the
- * columns that it computes together, and the multiple at which they begin.  Input places for so many output
- * places, and neighbours of them.
+ * For each shape: the rows that a step computes together and the input rows that it reads for them, then the
+ * columns that it computes together and the multiple at which they begin. Last, the number of input places
+ * for that many output places, and how many neighbours of the input places are read.
  */
 static const struct step_grid {
     unsigned rows, inputs, columns, grid, from, to, reach;
@@ -163,7 +163,7 @@ static unsigned step_rows_at_once(int at)
     return step_grids[step_plans[at].shape].rows;
 }
 
-/* The stretch of its input that a step of a shape reads to compute a stretch of its output. */
+/* Returns the stretch of the input that a step of a shape reads to compute a stretch of its output. */
 static struct stretch step_input(enum step_shape shape, struct stretch own)
 {
     const struct step_grid *grid = &step_grids[shape];
@@ -171,7 +171,10 @@ static struct stretch step_input(enum step_shape shape, struct stretch own)
                             own.count * grid->from / grid->to + 2 * grid->reach};
 }
 
-/* The stretch of a line buffer that a step reads to compute one of its stretches; count 0: nothing. */
+/*
+ * Returns the stretch of a line buffer that a step reads to compute one of its stretches; the count is 0 if
+ * it reads nothing.
+ */
 static struct stretch step_reads(int reader, int ring, struct stretch own)
 {
     const struct step_plan *plan = &step_plans[reader];
@@ -182,7 +185,7 @@ static struct stretch step_reads(int reader, int ring, struct stretch own)
     return (struct stretch){0, 0};
 }
 
-/* The union of both stretches. */
+/* Returns the union of two stretches. */
 static struct stretch stretch_of(struct stretch one, struct stretch other)
 {
     if (one.count == 0 || other.count == 0)
@@ -201,7 +204,7 @@ static struct stretch stretch_filled(struct stretch stretch, unsigned grid, unsi
     return stretch;
 }
 
-/* The union of the readers' stretches in both line buffers of a step. */
+/* Returns the union of the readers' stretches in both line buffers of a step. */
 static struct stretch stretch_read(int at, const struct stretch own[step_count])
 {
     struct stretch read = {0, 0};
@@ -214,8 +217,9 @@ static struct stretch stretch_read(int at, const struct stretch own[step_count])
 /* ---- a run */
 
 /*
- * The state of a step.  Columns and rows are those that it computes; up to a row of tiles more at the end.
- * Tiles are computed only from true values: inputs that cancel out of an output still affect its rounding.
+ * The state of a step. Columns and rows are those that it computes, with up to a row of tiles more at the
+ * end. Tiles are computed only from real values, because inputs that cancel out of an output still affect its
+ * rounding.
  */
 struct step {
     unsigned char *rings[rings_each];
@@ -234,11 +238,11 @@ struct run {
     struct step steps[step_count];
     bool is_rehearsal;     /* computes nothing; records in kept the rows that are read */
     float *scratch;        /* of the kernels */
-    void *nothing;         /* a row of zeros, as long as the longest */
+    void *nothing;         /* a row of zeros, as long as the longest row */
     float *wide, *between; /* scratch rows of pixels */
 };
 
-/* The columns that every step must compute: those that its readers read, padded to whole tiles. */
+/* Finds the columns that every step must compute: those that its readers read, padded to whole tiles. */
 static void columns_plan(unsigned blocks, struct step steps[step_count])
 {
     struct stretch columns[step_count] = {{0, 0}};
@@ -254,9 +258,9 @@ static void columns_plan(unsigned blocks, struct step steps[step_count])
 }
 
 /*
- * The rows that every step must compute for the rows of blocks of the last step.  Tiles beyond the rows that
- * are read get zeros as input.  A step's first row is chosen so that its rows of
- * tiles end at the end of the first request; this keeps fewer rows.
+ * Finds the rows that every step must compute for the rows of blocks of the last step. Tiles beyond the rows
+ * that are read get zeros as input. A step's first row is chosen so that its rows of tiles end at the end of
+ * the first request, because fewer rows must then be kept.
  */
 static void rows_plan(unsigned rows, struct step steps[step_count])
 {
@@ -282,7 +286,10 @@ static size_t ring_value_bytes(int ring)
     return ring % rings_each == STEP_GATE(0) ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A row that is still in the line buffer or is being computed, from a column; NULL: no such line buffer. */
+/*
+ * Returns a row that is still in the line buffer or is being computed, from a column; NULL if there is no
+ * such line buffer.
+ */
 static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
 {
     struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -300,7 +307,7 @@ static void *ring_row(struct run *run, int ring, int64_t row, int64_t column)
     return step->rings[ring % rings_each] + place * ring_value_bytes(ring);
 }
 
-/* A row to read; a row of zeros where the step computes none. */
+/* Returns a row to read, or a row of zeros if the step does not compute it. */
 static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
 {
     const struct step *step = ring == no_ring ? NULL : &run->steps[ring / rings_each];
@@ -313,7 +320,7 @@ static void *row_read(struct run *run, int ring, int64_t row, int64_t column)
 
 static void ring_ensure(struct run *run, int ring, int64_t row);
 
-/* Everything that a step reads and writes to compute the rows from a first row. */
+/* Collects everything that a step reads and writes to compute the rows from a first row. */
 static struct conv_rows step_rows(struct run *run, int at, int64_t row)
 {
     const struct step_plan *plan = &step_plans[at];
@@ -356,16 +363,19 @@ ENGINE_CLONES static void row_shown(const float *restrict drawn, float gain, flo
     }
 }
 
-/* A value of the row of twice the size: three quarters of the near value, one quarter of the far one. */
+/*
+ * Returns a value of the row of twice the size: three quarters of the near value and one quarter of the far
+ * value.
+ */
 static inline float doubled(float near, float far)
 {
     return 0.75f * near + 0.25f * far;
 }
 
 /*
- * A row of twice the size, bilinear.  own has the weight three quarters; beside, the row above or below, one
- * quarter.  Both rows begin with the pixel before and end with the pixel after.  between and values have room
- * for count and row_slack more.
+ * Computes a row of twice the size, bilinear. The row own has the weight three quarters, and beside, the row
+ * above or below, one quarter. Both rows begin with the pixel before and end with the pixel after. between
+ * and values have room for count and row_slack more.
  */
 ENGINE_CLONES static void row_doubled(const float *restrict own, const float *restrict beside, size_t count,
                                       float *restrict between, float *restrict values)
@@ -409,7 +419,7 @@ static void make_pixels(struct run *run, int at, const struct conv_rows *rows, i
     pixels_read(run, at, row, rows->outputs[0]);
 }
 
-/* Two rows of pixels from places of the last layer. */
+/* Computes two rows of pixels from places of the last layer. */
 static void make_drawn(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     (void)row;
@@ -417,7 +427,7 @@ static void make_drawn(struct run *run, int at, const struct conv_rows *rows, in
         row_unpacked(rows->inputs[0] + i * net_raw_row, run->steps[at].columns.count / 2, rows->outputs[i]);
 }
 
-/* The picture with the drawing of the pass before. */
+/* Computes the picture with the drawing of the previous pass. */
 static void make_looked_coarse(struct run *run, int at, const struct conv_rows *rows, int64_t row)
 {
     const struct net_model *model = &run->weights->model;
@@ -499,8 +509,9 @@ static void run_begin(struct run *run, unsigned rows, unsigned columns)
 }
 
 /*
- * Finds the number of rows that each line buffer must keep; fewer rows stay in the cache.  The rehearsal runs
- * the steps without computing.  Access repeats every four rows of blocks, so a few periods cover every case.
+ * Finds the number of rows that each line buffer must keep, because a short buffer stays in the cache. The
+ * rehearsal runs the steps without computing. The access pattern repeats every four rows of blocks, so a few
+ * periods cover every case.
  */
 static void run_rehearse(struct run *run)
 {
@@ -518,9 +529,7 @@ static void run_rehearse(struct run *run)
     run->is_rehearsal = false;
 }
 
-/*
- * Takes the next size bytes of memory, rounded up to whole cache lines.  A NULL memory only measures.
- */
+/* Takes the next size bytes of memory, rounded up to whole cache lines. If memory is NULL, only measures. */
 static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 {
     enum { line_bytes = 64 };
@@ -530,8 +539,9 @@ static void *piece_take(unsigned char *memory, size_t *size, size_t bytes)
 }
 
 /*
- * Lays out the kernels' scratch and the line buffers of all steps in one block of memory.  Returns its size.
- * A row is an odd number of cache lines long; otherwise the rows of a tile would map to the same cache sets.
+ * Lays out the kernels' scratch and the line buffers of all steps in one block of memory. Returns the size of
+ * the block. A row is an odd number of cache lines long, because otherwise the rows of a tile would map to
+ * the same cache sets.
  */
 static size_t run_lay(struct run *run, unsigned char *memory)
 {

@@ -8,8 +8,8 @@
  * answer.  The result is upsampled and added to the picture.  The fine drawer reads the picture with and
  * without it, and draws from the change of its answer.
  *
- * A picture runs from the top down.  Every step keeps the last rows of its output in a line buffer.  It
- * computes the next rows when a later step reads one of them.  So nothing is computed twice.
+ * A picture runs from the top down. Every step keeps the last rows of its output in a line buffer. The next
+ * rows are computed when a later step reads one of them, so nothing is computed twice.
  */
 #ifndef ENGINE_PROTECT_NET_H
 #define ENGINE_PROTECT_NET_H
@@ -21,7 +21,7 @@
 
 enum {
     net_block_px = 16,  /* the unit of a picture's size, and one place of the noise */
-    net_reach_px = 256, /* largest distance left of the picture and above it that the ends are asked for */
+    net_reach_px = 256, /* largest distance left of the picture and above it for which the ends are asked */
     net_small_px = 2    /* side of a pixel of the small picture */
 };
 
@@ -36,9 +36,9 @@ enum iw_error net_init(struct net *net, const uint8_t *bytes, size_t size, const
 void net_fini(struct net *net);
 
 /*
- * The sources that a run reads and the sink of its result.  All but sink are also asked for places beyond the
- * picture.  Pixels are three values.  cell_px is 1 or, for the small picture, net_small_px; coordinates and
- * counts are in its pixels.
+ * The sources that a run reads and the sink of its result. All except sink are also asked for places beyond
+ * the picture. A pixel is three values. The parameter cell_px is 1 or, for the small picture, net_small_px;
+ * coordinates and counts are in pixels of that picture.
  */
 struct net_ends {
     /* Fills count pixels of RGB 0..1 of row y, from x. */

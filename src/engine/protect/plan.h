@@ -1,7 +1,7 @@
 /*
  * A plan of the anti-AI engine: the step of a picture, and the factors that make its visibility even.
- * Rendering scales it to a budget of visibility.  Units are lowered where their change exceeds the headroom
- * of a sample.  The headroom is the same upwards and downwards, so that no tint arises and undo is exact.
+ * Rendering scales the step to a budget of visibility. Units are lowered if their change exceeds the headroom
+ * of a sample. The headroom is the same upwards and downwards, so that no tint arises and undo is exact.
  *
  * A perturbation of any scale takes one byte a sample.  Units are small floats: a sign, four bits of exponent
  * and three bits of mantissa.  The units of a piece of a row share the octave of their scale.
@@ -28,7 +28,7 @@ struct protect_plan {
     size_t row_units, row_pieces; /* of a padded row */
     struct visibility_map shares;
     double total;                 /* visibility of the step with these shares */
-    struct visibility visibility; /* of a comparison, if there is a run */
+    struct visibility visibility; /* of a comparison, valid if there is a run */
     struct visibility_run *run;
     float amplitude; /* of the last change_add, levels */
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
@@ -41,7 +41,7 @@ struct protect_plan {
 struct plan_piece {
     int8_t *units;
     uint8_t *octave;
-    size_t first, count, end; /* units of the row; count 0: the row has ended */
+    size_t first, count, end; /* units of the row; count is 0 if the row has ended */
 };
 
 static inline int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
@@ -49,7 +49,7 @@ static inline int8_t *plan_row(const struct protect_plan *plan, uint32_t y)
     return plan->units + y * plan->row_units;
 }
 
-/* The piece that begins at a unit of a row. */
+/* Returns the piece that begins at a unit of a row. */
 static inline struct plan_piece plan_piece(const struct protect_plan *plan, uint32_t y, size_t first)
 {
     const size_t units = (size_t)plan_piece_px * plan->colors, left = plan->row_units - first;

@@ -38,7 +38,7 @@ unsigned protect_percent(const struct protect_report *report)
 
 enum iw_error protect_new(struct protect **protect, const void *weights, size_t size, const char **why)
 {
-    *why = "there is no memory for the weights";
+    *why = "there is not enough memory for the weights";
     *protect = calloc(1, sizeof **protect);
     if (*protect == NULL)
         return IW_NO_MEMORY;
@@ -87,8 +87,9 @@ static void row_store(const struct protect_plan *plan, uint32_t y, const float *
 }
 
 /*
- * A gradient is stored as luma, blue and red difference (BT.601).  Its colour is weak and the step enlarges
- * it: in RGB the rounding of the luma would spoil it.  A picture without colour has luma only.
+ * A gradient is stored as luma, blue and red difference (BT.601), because its colour is weak and the step
+ * enlarges it: in RGB, the rounding of the luma would spoil the colour. A picture without colour has only
+ * luma.
  */
 ENGINE_CLONES static void pixels_opponent(float *restrict values, size_t count, bool has_color)
 {
@@ -132,7 +133,7 @@ static void job_read(void *data, unsigned y_px, float *values)
         values[3 * i] = values[3 * i + 1] = values[3 * i + 2] = values[i];
 }
 
-/* The step replaces the gradient row by row. */
+/* Replaces the gradient by the step, row by row. */
 static void job_write(void *data, unsigned y_px, float *values)
 {
     const struct protect_run *job = data;

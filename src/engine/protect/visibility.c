@@ -13,11 +13,11 @@ enum {
     smooth_rows = 8, /* of a buffer: at least burt_taps */
     line_reach = 4,  /* samples on either side of a mean along a line */
     line_levels = 3,
-    cell_level = 3, /* has a sample for each cell */
+    cell_level = 3, /* this level has a sample for each cell */
     line_samples = 2 * line_reach + 1,
     edge_samples = 16, /* on either side of a row, for repeated ends */
-    step_rows = 64,    /* of the finest buffer of the step: a row waits for at most 50 later ones */
-    seen_rows = 16,    /* of all buffers of its visibility: at least line_samples + burt_reach */
+    step_rows = 64, /* rows of the finest buffer of the step, where a row waits for at most 50 later rows */
+    seen_rows = 16, /* of all buffers of its visibility: at least line_samples + burt_reach */
     scratch_rows = 3,
     even_reach = 3 /* cells */
 };
@@ -29,11 +29,11 @@ static const float even_window[2 * even_reach + 1] = {0.00443305f, 0.05400558f, 
                                                       0.24203623f, 0.05400558f, 0.00443305f}; /* sigma 1 */
 
 /*
- * A level of a pyramid: buffers of its last rows in each plane.  A row holds the picture until the rows below
- * it are known.  From then on it holds the band.
+ * A level of a pyramid: buffers of its last rows in each plane. A row has the picture until the rows below it
+ * are known, and from then on the band.
  */
 struct level {
-    unsigned width, height, kept; /* kept: rows of a buffer */
+    unsigned width, height, kept; /* kept is the number of rows of a buffer */
     unsigned added, split;        /* rows so far: of the picture, and of the band */
     size_t stride;
     float *rows[model_planes], *smooth[model_planes];
@@ -46,7 +46,7 @@ typedef void band_function(struct visibility_run *run, unsigned level, unsigned 
 struct pyramid {
     struct level levels[visibility_levels];
     unsigned planes;
-    band_function *ready; /* called for each row of a band, from the top, and of what remains */
+    band_function *ready; /* called for each row of a band and of the residual, from the top */
 };
 
 /* A run over a picture: the pyramid of the picture or of the gradient, and that of the step. */
@@ -91,7 +91,7 @@ static void pyramid_lay(struct pyramid *pyramid, const struct visibility *visibi
     }
 }
 
-/* Lays out the buffers; returns their size.  Without memory it only measures. */
+/* Lays out the buffers and returns their size. Without memory, only measures. */
 static size_t run_lay(struct visibility_run *run, float *memory)
 {
     const size_t width = run->visibility->width_px;
@@ -135,7 +135,7 @@ static void row_extend(float *values, unsigned count, unsigned reach)
     }
 }
 
-/* The kernel of Burt and Adelson. */
+/* Applies the kernel of Burt and Adelson. */
 static inline float burt(float a, float b, float c, float d, float e)
 {
     return (a + e) * (1.f / 16) + (b + d) * (4.f / 16) + c * (6.f / 16);
@@ -148,7 +148,7 @@ ENGINE_CLONES static void row_smoothed(const float *restrict values, size_t coun
         smooth[i] = burt(values[i], values[i + 1], values[i + 2], values[i + 3], values[i + 4]);
 }
 
-/* The low-passed row from five smoothed ones; the picture's row becomes its band. */
+/* Computes the low-passed row from five smoothed rows; the picture's row becomes the row of the band. */
 ENGINE_CLONES static void row_split(const float *const rows[burt_taps], size_t count, float *restrict low,
                                     float *restrict band)
 {
@@ -166,7 +166,7 @@ ENGINE_CLONES static void row_halved(const float *restrict low, size_t count, fl
         half[i] = low[2 * i];
 }
 
-/* Splits the row of a band; every second low-passed row is a row of the next level. */
+/* Splits a row into band and low-passed row; every second low-passed row is a row of the next level. */
 static void level_split(struct visibility_run *run, struct pyramid *pyramid, unsigned at, unsigned y)
 {
     struct level *level = &pyramid->levels[at];
@@ -180,7 +180,7 @@ static void level_split(struct visibility_run *run, struct pyramid *pyramid, uns
     }
 }
 
-/* Takes the next row of a level; splits and hands out the rows of the band that are then known. */
+/* Takes the next row of a level; splits and passes on the rows of the band that are then known. */
 static void pyramid_add(struct visibility_run *run, struct pyramid *pyramid, unsigned at)
 {
     struct level *level = &pyramid->levels[at];
@@ -217,7 +217,7 @@ ENGINE_CLONES static void row_opponent(const float *restrict values, size_t coun
     }
 }
 
-/* The reverse. */
+/* Converts such rows back to a row of RGB. */
 ENGINE_CLONES static void row_rgb(const float *restrict luma, const float *restrict blue,
                                   const float *restrict red, size_t count, float *restrict values)
 {
@@ -239,8 +239,8 @@ static void pixels_put(const struct pyramid *pyramid, unsigned y, const float *v
 /* ---- thresholds */
 
 /*
- * A power of a positive number: two series, each to the precision of a float.  The logarithm's is that of the
- * inverse hyperbolic tangent.  The compiler computes several powers together.
+ * Returns a power of a positive number, by two series, each to the precision of a float. The series of the
+ * logarithm is that of the inverse hyperbolic tangent. The compiler computes several powers together.
  */
 static inline float power_of(float number, float exponent)
 {
@@ -262,7 +262,7 @@ static inline float power_of(float number, float exponent)
     return value * (1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6))))));
 }
 
-/* Thresholds at lights, relative to those at the mean light: the lights become these. */
+/* Replaces lights by the thresholds at these lights, relative to the threshold at the mean light. */
 ENGINE_CLONES static void row_adapted(const struct net_model *model, float *lights, size_t count)
 {
     const float dark = model->dark, least = 1 / (model->light + model->dark), exponent = model->adaptation;
@@ -270,8 +270,10 @@ ENGINE_CLONES static void row_adapted(const struct net_model *model, float *ligh
         lights[i] = power_of(((lights[i] > 0 ? lights[i] : 0) + dark) * least, exponent);
 }
 
-/* Thresholds rise with the activity of their band, in thresholds; they become reciprocals.  roots: means of
- * the roots of the band's samples. */
+/*
+ * Raises thresholds with the activity of their band, measured in thresholds, and replaces them by
+ * reciprocals. The array roots has means of the roots of the band's samples.
+ */
 ENGINE_CLONES static void row_masked(const struct net_model *model, const float *restrict roots, size_t count,
                                      float *restrict limits)
 {
@@ -288,7 +290,7 @@ ENGINE_CLONES static void row_added(float *restrict values, const float *restric
         values[i] += added[i];
 }
 
-/* Sums of the roots of four rows. */
+/* Computes sums of the roots of four rows. */
 ENGINE_CLONES static void rows_roots(const float *const rows[visibility_block], size_t count,
                                      float *restrict sums)
 {
@@ -297,7 +299,7 @@ ENGINE_CLONES static void rows_roots(const float *const rows[visibility_block], 
         sums[i] = sqrtf(fabsf(a[i])) + sqrtf(fabsf(b[i])) + sqrtf(fabsf(c[i])) + sqrtf(fabsf(d[i]));
 }
 
-/* The means of blocks, from the sums of their columns. */
+/* Computes the means of blocks from the sums of their columns. */
 ENGINE_CLONES static void blocks_mean(const float *restrict sums, size_t blocks, float *restrict means)
 {
     for (size_t i = 0; i < blocks; i++)
@@ -311,8 +313,8 @@ static float *map_row(const struct visibility_map *map, unsigned y)
 }
 
 /*
- * Thresholds follow from blocks of four rows of the picture's bands.  What remains below all bands has one
- * for each sample, and is masked by nothing.
+ * Computes thresholds from blocks of four rows of the picture's bands. The residual below all bands has one
+ * threshold for each sample, and nothing masks it.
  */
 static void thresholds_ready(struct visibility_run *run, unsigned at, unsigned y)
 {
@@ -347,7 +349,7 @@ static void thresholds_ready(struct visibility_run *run, unsigned at, unsigned y
     }
 }
 
-/* The sum of the sizes of two rows, in lanes that the compiler keeps in a vector. */
+/* Returns the sum of the sizes of two rows, in lanes that the compiler keeps in a vector. */
 ENGINE_CLONES static double rows_size(const float *one, const float *other, size_t count)
 {
     enum { lanes = 8 };
@@ -361,8 +363,10 @@ ENGINE_CLONES static double rows_size(const float *one, const float *other, size
     return sum;
 }
 
-/* Each threshold becomes the harmonic mean of 3x3: next to smooth blocks an edge does not mask.  The map has
- * their reciprocals before.  lines: scratch of two rows. */
+/*
+ * Replaces each threshold by the harmonic mean of 3x3 thresholds, because an edge next to smooth blocks does
+ * not mask. The map has the reciprocals before. The array lines is scratch of two rows.
+ */
 static void map_smooth(const struct visibility_map *map, float *lines)
 {
     const unsigned columns = map->columns;
@@ -386,7 +390,7 @@ static struct visibility_map map_at(const struct visibility *visibility, unsigne
     return map;
 }
 
-/* Lays out all maps; returns their size.  Without memory it only measures. */
+/* Lays out all maps and returns their size. Without memory, only measures. */
 static size_t maps_lay(struct visibility *visibility)
 {
     size_t size = 0;
@@ -454,7 +458,7 @@ ENGINE_CLONES static void row_between(const float *restrict upper, const float *
         values[i] = upper[i] * (1 - share) + lower[i] * share;
 }
 
-/* values: from one before the first.  The compiler knows the factor. */
+/* The array values begins one before the first value. The compiler knows the factor. */
 static inline void values_enlarge(const float *restrict values, const unsigned factor, size_t count,
                                   float *restrict wide)
 {
@@ -485,7 +489,7 @@ void visibility_row(const struct visibility_map *map, unsigned factor, unsigned 
     row_enlarged(line, factor, columns, values);
 }
 
-/* The thresholds of a row of a band. */
+/* Computes the thresholds of a row of a band. */
 static const float *thresholds_row(const struct visibility_run *run, unsigned plane, unsigned at, unsigned y)
 {
     const struct visibility_map *map = &run->visibility->thresholds[at][plane];
@@ -504,7 +508,7 @@ ENGINE_CLONES static void row_stepped(float *restrict band, const float *restric
         band[i] *= limits[i] * limits[i] * share;
 }
 
-/* Adds a row at twice the size: samples at even places stay, others are means. */
+/* Adds a row at twice the size: samples at even places are copied, the others are means. */
 ENGINE_CLONES static void row_doubled_add(const float *restrict upper, const float *restrict lower,
                                           size_t count, float *restrict values)
 {
@@ -518,8 +522,10 @@ ENGINE_CLONES static void row_doubled_add(const float *restrict upper, const flo
     values[2 * count - 1] += last;
 }
 
-/* A finished row of the step is put out, and seen by the other pyramid.  Planes of a picture without colour
- * stay 0. */
+/*
+ * Passes a finished row of the step to the caller and to the other pyramid. Planes of a picture without
+ * colour stay 0.
+ */
 static void step_finish(struct visibility_run *run, unsigned y)
 {
     const struct level *from = &run->first.levels[0], *to = &run->step.levels[0];
@@ -530,7 +536,7 @@ static void step_finish(struct visibility_run *run, unsigned y)
     pyramid_add(run, &run->step, 0);
 }
 
-/* A row of a band becomes the step's; then the rows of the finer level that waited for it do. */
+/* Turns a row of a band into a row of the step, then the rows of the finer level that waited for it. */
 static void step_row(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->first.levels[at], *coarse = level + 1;
@@ -576,8 +582,8 @@ ENGINE_CLONES static void powers_add(float *restrict powers, const float *restri
 }
 
 /*
- * Adds the fourth powers of the means along a line through nine rows, whose samples are step columns apart.
- * The compiler knows the step.
+ * Adds the fourth powers of the means along a line through nine rows. Successive samples of the line are step
+ * columns apart. The compiler knows the step.
  */
 static inline void line_add(float *powers, const float *const rows[line_samples], const long step,
                             float factor, size_t count)
@@ -594,7 +600,7 @@ static inline void line_add(float *powers, const float *const rows[line_samples]
     }
 }
 
-/* The lines of four directions through the middle of nine rows. */
+/* Adds the lines of four directions through the middle of nine rows. */
 ENGINE_CLONES static void lines_add(float *powers, const float *const rows[line_samples], float factor,
                                     size_t count)
 {
@@ -614,8 +620,7 @@ ENGINE_CLONES static void powers_gather(const float *restrict powers, size_t cou
     }
 }
 
-/* Adds a level to a row of cells: their mean power and their largest, from sums and maxima of rows of powers.
- */
+/* Adds a level to a row of cells: the mean and the largest power, from sums and maxima of rows of powers. */
 static void cells_add(const struct visibility *visibility, const struct level *level, unsigned at,
                       unsigned row)
 {
@@ -656,7 +661,7 @@ static void powers_row(struct visibility_run *run, unsigned at, unsigned y)
         cells_add(run->visibility, level, at, row);
 }
 
-/* Bands become responses.  Lines also need the rows below. */
+/* Turns bands into responses. Lines also need the rows below. */
 static void response_ready(struct visibility_run *run, unsigned at, unsigned y)
 {
     const struct level *level = &run->step.levels[at];
@@ -740,7 +745,7 @@ double visibility_run_end(struct visibility_run *run)
 
 /* ---- even visibility */
 
-/* A mean over a window of cells; edges repeat.  step: distance of neighbours. */
+/* Computes a mean over a window of cells; edges repeat. The parameter step is the distance of neighbours. */
 static void cells_blur(const float *values, unsigned count, size_t step, float *blurred)
 {
     for (unsigned i = 0; i < count; i++) {

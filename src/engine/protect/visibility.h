@@ -4,8 +4,8 @@
  * Luminance adaptation: Watson 1993.  Masking: Legge, Foley 1980; Daly 1993.  Pooling with exponent 4: Quick
  * 1974.  The bands are those of a Laplacian pyramid: Burt, Adelson 1983.
  *
- * Pictures are processed row by row; each level of a pyramid keeps its last rows.  Planes are luma, blue and
- * red difference (BT.601).  A picture without colour has luma only.
+ * Pictures are processed row by row; each level of a pyramid keeps its last rows. Planes are luma, blue and
+ * red difference (BT.601). A picture without colour has only luma.
  */
 #ifndef ENGINE_PROTECT_VISIBILITY_H
 #define ENGINE_PROTECT_VISIBILITY_H
@@ -30,7 +30,7 @@ struct visibility {
     const struct net_model *model; /* borrowed */
     unsigned width_px, height_px;  /* padded to the grid */
     unsigned planes;               /* 1 or 3 */
-    /* Thresholds of blocks of a band.  The last level has one for each of its samples. */
+    /* Thresholds of blocks of a band. The last level has a threshold for each of its samples. */
     struct visibility_map thresholds[visibility_levels][model_planes];
     struct visibility_map means, peaks; /* of cells, filled by visibility_step: mean and largest power */
     float *line;                        /* scratch: a row or a column of cells */
@@ -43,8 +43,8 @@ enum iw_error visibility_init(struct visibility *visibility, const struct net_mo
 void visibility_fini(struct visibility *visibility);
 
 /*
- * Where visibility_step gets the gradient and puts the step: whole rows of RGB, from the top.  Both may
- * change the values.  A row is put after it was got.
+ * The source of the gradient and the sink of the step for visibility_step: whole rows of RGB, from the top.
+ * Both functions may change the values. A row is put after it was got.
  */
 struct visibility_ends {
     void (*get)(void *data, unsigned y_px, float *values);
@@ -70,17 +70,19 @@ void visibility_run_row(struct visibility_run *run, const float *levels, unsigne
 double visibility_run_end(struct visibility_run *run);
 void visibility_run_free(struct visibility_run *run);
 
-/* The visibility of what visibility_step or a run measured, before visibility_even. */
+/* Returns the visibility that visibility_step or a run measured, before visibility_even. */
 double visibility_total(const struct visibility *visibility);
 
 /*
- * Turns peaks into the factors that make the visibility of the step even over the picture.  Returns the
- * visibility of the step with them.
+ * Turns peaks into the factors that make the visibility of the step even over the picture. Returns the
+ * visibility of the step with these factors.
  */
 double visibility_even(struct visibility *visibility);
 
-/* A whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear.  line: scratch for two
- * more values than the map has columns. */
+/*
+ * Writes a whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear. The array line
+ * is scratch for two more values than the map has columns.
+ */
 void visibility_row(const struct visibility_map *map, unsigned factor, unsigned y, float *line,
                     float *values);
 

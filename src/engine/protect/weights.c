@@ -51,7 +51,7 @@ static const struct layer_shape {
     [LAYER_DRAW1] = {"draw1", CONV_3X3, net_down2_channels, raw_values},
 };
 
-/* Each shape in the file: parts are its outputs there for each output here. */
+/* The shapes in the file; parts is the number of outputs in the file for each output here. */
 static const struct shape_kind {
     uint16_t kernel, stride;
     unsigned taps, parts;
@@ -100,7 +100,10 @@ static size_t layer_values(const struct layer_shape *shape)
     return ((size_t)shape->inputs * kinds[shape->shape].taps + 1) * file_outputs(shape);
 }
 
-/* The place of a layer behind the table, in bytes; of the one after the last: the size of all. */
+/*
+ * Returns the place of a layer behind the table, in bytes. For the layer after the last, this is the size of
+ * all layers.
+ */
 static size_t layer_offset(unsigned layer)
 {
     size_t bytes = numbers_bytes;
@@ -121,13 +124,13 @@ static const char *entry_check(const uint8_t *entry, unsigned layer)
         return "the weights file names other layers";
     if (u16_at(entry + 16) != shape->inputs || u16_at(entry + 18) != file_outputs(shape) ||
         u16_at(entry + 20) != kind->kernel || u16_at(entry + 22) != kind->stride)
-        return "the weights file holds layers of another shape";
+        return "the weights file has layers of another shape";
     if (u32_at(entry + 24) != layer_offset(layer) || u32_at(entry + 28) != layer_values(shape))
         return "the layer table of the weights file does not fit its data";
     return NULL;
 }
 
-/* NULL when the file is valid, otherwise a sentence. */
+/* Returns NULL if the file is valid, otherwise a sentence. */
 static const char *file_check(const uint8_t *bytes, size_t size)
 {
     const size_t network_bytes = layer_offset(layer_count);
@@ -138,19 +141,21 @@ static const char *file_check(const uint8_t *bytes, size_t size)
     if (u32_at(bytes + 8) != file_version)
         return "the weights file is of another version";
     if (u32_at(bytes + 12) != layer_count)
-        return "the weights file holds another number of layers";
+        return "the weights file has another number of layers";
     if (u32_at(bytes + 16) != network_bytes ||
         size != header_bytes + table_bytes + network_bytes + digest_bytes)
-        return "the weights file is cut or too long";
+        return "the weights file is cut off or too long";
     for (unsigned layer = 0; why == NULL && layer < layer_count; layer++)
         why = entry_check(bytes + header_bytes + layer * entry_bytes, layer);
-    /* All numbers are finite. From the thresholds on they are above 0, except the exponent of the adaptation.
+    /*
+     * Rejects non-finite numbers. Parameters from the thresholds onwards must be positive, except the
+     * exponent of the adaptation.
      */
     for (unsigned i = 0; why == NULL && i < number_count; i++) {
         const float number = float_at(numbers + i * sizeof(float));
         const bool is_positive = i >= first_positive && i != adaptation;
         if (!isfinite(number) || (is_positive && number <= 0))
-            why = "a number in the weights file is out of its range";
+            why = "a number in the weights file is out of range";
     }
     return why;
 }
@@ -158,8 +163,8 @@ static const char *file_check(const uint8_t *bytes, size_t size)
 /* ---- into the layout of the kernels */
 
 /*
- * Reads the taps of all inputs of one output.  The first layer was trained on pixels of -1..1 and gets pixels
- * of 0..1: its weights are doubled and its bias is reduced.
+ * Reads the taps of all inputs of one output. The first layer was trained on pixels of -1..1 but gets pixels
+ * of 0..1, so its weights are doubled and its bias is reduced.
  */
 static void output_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes,
                         unsigned theirs, unsigned ours)
@@ -183,11 +188,14 @@ static void output_read(struct conv *conv, const struct layer_shape *shape, cons
     }
 }
 
-/* Reads a layer, its outputs multiplied by a gain. */
+/* Reads a layer, with the outputs multiplied by a gain. */
 static void layer_read(struct conv *conv, const struct layer_shape *shape, const uint8_t *bytes, float gain)
 {
     for (unsigned output = 0; output < shape->outputs; output++) {
-        /* The last layer has another order here; the two values at the end of each of its rows stay 0. */
+        /*
+         * Reads the last layer, which has another order here; the two values at the end of each of its rows
+         * stay 0.
+         */
         const unsigned color = output / 4, row = output / 2 % 2, column = output % 2;
         const unsigned raw = row * net_raw_row + column * net_color_channels + color;
         output_read(conv, shape, bytes, output, shape->outputs == raw_values ? raw : output);
@@ -198,7 +206,7 @@ static void layer_read(struct conv *conv, const struct layer_shape *shape, const
         conv->bias[i] *= gain;
 }
 
-/* Describes all layers; returns the values of their weights and biases. */
+/* Describes all layers. Returns the number of values of their weights and biases. */
 static size_t layers_describe(struct net_weights *weights)
 {
     size_t values = 0;

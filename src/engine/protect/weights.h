@@ -16,8 +16,8 @@
 enum net_drawer { DRAWER_COARSE, DRAWER_FINE, net_drawer_count };
 
 /*
- * A layer's name gives its purpose and the resolution of its output relative to its drawer's input: 2 a half,
- * 4 a quarter, 8 an eighth.
+ * The name of a layer states its purpose and the resolution of the output relative to the drawer's input: 2
+ * for a half, 4 for a quarter, 8 for an eighth.
  */
 enum net_layer {
     LAYER_DOWN2, /* encoder: features of the picture */
@@ -52,8 +52,10 @@ enum {
 
 enum { model_levels = 4, model_planes = 3 /* luma, blue and red difference */ };
 
-/* The numbers of the file, in its order.  tools/train/visibility.py names the source of each of the
- * visibility model. */
+/*
+ * The numbers in the order of the file. tools/train/visibility.py names the sources of those of the
+ * visibility model.
+ */
 struct net_model {
     float slopes[net_drawer_count][net_gate_count];   /* of the gates */
     float change_gains[net_drawer_count];             /* of the change of an answer */
@@ -71,7 +73,8 @@ struct net_model {
 
 /* Everything in the file. */
 struct net_weights {
-    struct conv layers[net_drawer_count][net_layer_count]; /* an answer is multiplied by its change's gain */
+    struct conv layers[net_drawer_count]
+                      [net_layer_count]; /* an answer is multiplied by the gain of its change */
     struct net_model model;
     float *memory; /* of all layers */
 };
