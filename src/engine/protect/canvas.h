@@ -12,8 +12,7 @@
 #include "engine/image.h"
 
 enum {
-    canvas_grid_px =
-        32, /* grid of the network and of the pyramid; rows and columns are padded to multiples of it */
+    canvas_grid_px = 32, /* of network and pyramid; rows and columns are padded to multiples */
     canvas_noise_px = 16,
     canvas_colors = 3,
     canvas_noise_values = 32,

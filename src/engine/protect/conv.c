@@ -7,9 +7,8 @@ enum {
     gate_steps = 65535,
     gate_least = 655, /* .01 */
     tile_planes = conv_tile_reads * conv_tile_reads,
-    block_tiles =
-        24, /* computed together, so that the products of one slice stay in or near the first-level cache */
-    line_tiles = 6, /* transformed together, and so are their lines */
+    block_tiles = 24, /* computed together; the products of one slice stay near the first-level cache */
+    line_tiles = 6,   /* transformed together, and so are their lines */
     line_columns = line_tiles * conv_tile_side + conv_tile_reads - conv_tile_side,
     vector_slack = 16 /* values that the last vector of a line may write beyond its end */
 };

@@ -73,8 +73,7 @@ struct net_model {
 
 /* Everything in the file. */
 struct net_weights {
-    struct conv layers[net_drawer_count]
-                      [net_layer_count]; /* an answer is multiplied by the gain of its change */
+    struct conv layers[net_drawer_count][net_layer_count]; /* answers have the gain of their change */
     struct net_model model;
     float *memory; /* of all layers */
 };

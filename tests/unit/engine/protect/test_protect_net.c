@@ -50,23 +50,23 @@ static void test_weights_refused(void)
         {0, "IWPA", "it is not a weights file of the anti-AI engine"},
         {8, {1}, "the weights file is of another version"},
         {8, {9}, "the weights file is of another version"},
-        {12, {10}, "the weights file holds another number of layers"},
-        {12, {net_layer_count}, "the weights file holds another number of layers"},
-        {16, {1, 2, 3, 4}, "the weights file is cut or too long"},
+        {12, {10}, "the weights file has another number of layers"},
+        {12, {net_layer_count}, "the weights file has another number of layers"},
+        {16, {1, 2, 3, 4}, "the weights file is cut off or too long"},
         {first_at, "fine", "the weights file names other layers"},
         {first_at + 7, "doon", "the weights file names other layers"},
         {fine_at, "coar", "the weights file names other layers"},
         {fine_at + 5, "look", "the weights file names other layers"},
-        {first_at + 16, {3, 0, 32}, "the weights file holds layers of another shape"},
-        {first_at + 20, {3, 0, 1}, "the weights file holds layers of another shape"},
-        {fine_at + 16, {16, 0, 16}, "the weights file holds layers of another shape"},
+        {first_at + 16, {3, 0, 32}, "the weights file has layers of another shape"},
+        {first_at + 20, {3, 0, 1}, "the weights file has layers of another shape"},
+        {fine_at + 16, {16, 0, 16}, "the weights file has layers of another shape"},
         {first_at + 24, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
         {fine_at + 24, {1, 2, 3, 4}, "the layer table of the weights file does not fit its data"},
-        {numbers_at, {0, 0, 128, 127}, "a number in the weights file is out of its range"},
-        {numbers_at + 26 * 4, {0, 0, 192, 127}, "a number in the weights file is out of its range"},
-        {thresholds_at, {0, 0, 0, 0}, "a number in the weights file is out of its range"},
-        {thresholds_at + 14 * 4, {0, 0, 128, 191}, "a number in the weights file is out of its range"},
-        {thresholds_at + 24 * 4, {0, 0, 128, 255}, "a number in the weights file is out of its range"},
+        {numbers_at, {0, 0, 128, 127}, "a number in the weights file is out of range"},
+        {numbers_at + 26 * 4, {0, 0, 192, 127}, "a number in the weights file is out of range"},
+        {thresholds_at, {0, 0, 0, 0}, "a number in the weights file is out of range"},
+        {thresholds_at + 14 * 4, {0, 0, 128, 191}, "a number in the weights file is out of range"},
+        {thresholds_at + 24 * 4, {0, 0, 128, 255}, "a number in the weights file is out of range"},
     };
     struct protect *other;
     const char *why = NULL;
@@ -82,7 +82,7 @@ static void test_weights_refused(void)
     for (size_t size = 0; size < weights_size; size = size * 2 + 1)
         CU_ASSERT_EQUAL(protect_new(&other, weights, size, &why), IW_WEIGHTS_INVALID);
     CU_ASSERT_EQUAL(protect_new(&other, weights, weights_size - 1, &why), IW_WEIGHTS_INVALID);
-    CU_ASSERT_STRING_EQUAL(why, "the weights file is cut or too long");
+    CU_ASSERT_STRING_EQUAL(why, "the weights file is cut off or too long");
     CU_ASSERT(weights_size < 1000000);
 }
 
