@@ -149,7 +149,7 @@ def of_developers(dialogs, ids):
         if name != "webhook-rotate":
             dialogs.close()
     window.press("Rotate secret", "dialog button")
-    window.says("The old secret signs too")
+    window.says("the old secret also signs")
     dialogs.seen("webhook-rotated")
     dialogs.close("I have stored it")
 

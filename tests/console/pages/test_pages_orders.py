@@ -197,7 +197,7 @@ def test_a_picture_that_cannot_be_drawn_is_not_ready(inside, tmp_path, files):
     cut.write_bytes(pictures.png(400, 300)[:2000])
     inside.go("/new")
     inside.give([cut, files[0]])
-    inside.says("This browser cannot draw the picture", "1 picture ready")
+    inside.says("This browser cannot display the picture", "1 picture ready")
     inside.press("Order it anyway")
     inside.says("2 pictures ready")
 
@@ -211,15 +211,15 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     inside.go("/new")
     inside.give([tmp_path / "drawing.png"])
     inside.says("1 drawing becomes several times larger as PNG, up to about 600 kB in all.")
-    assert "A JPEG keeps only a part" not in inside.text()
+    assert "A JPEG keeps only part" not in inside.text()
     inside.give([tmp_path / "photo.jpg"])
-    inside.says("A JPEG keeps only a part of the protection.", "2 pictures ready")
+    inside.says("A JPEG keeps only part of the protection.", "2 pictures ready")
     inside.picture("new-hints-1440-light")
     inside.click(inside.find("input[value=watermarkEmbed]"))
     inside.wait(lambda: "A JPEG keeps" not in inside.text(), "no hint")
     inside.click(inside.find("input[value=antiAi]"))
     inside.press("Protect 2 pictures")
-    inside.says("Complete", "Protection: medium (", "→", "The number is the part of the ordered change")
+    inside.says("Complete", "Protection: medium (", "→", "The number is the share of the intended change")
     size = (tmp_path / "drawing.png").stat().st_size
     inside.says(f"{size / 1000:.3g} kB →")
     inside.picture("order-shares-1440-light")
@@ -271,7 +271,7 @@ def test_an_upload_survives_a_restart_of_the_service(inside, files, stack):
     stack.part("stop", "api")
     try:
         inside.driver.execute_script("window.release()")
-        inside.says("The upload continues by itself.")
+        inside.says("The upload will continue automatically.")
         # A reader of the screen announces the notice once, without the countdown.
         notice = inside.driver.execute_script("return document.querySelector('.progress [role=status] .notice').innerText")
         hidden = inside.driver.execute_script("return document.querySelector('.progress .notice [aria-hidden=true]').innerText")
@@ -286,7 +286,7 @@ def test_a_restart_of_the_console_is_waited_for(inside, stack):
     stack.part("stop", "console")
     try:
         inside.go("/orders", "main")
-        inside.says("The service does not answer at the moment")
+        inside.says("The service is not responding at the moment")
     finally:
         stack.part("start", "console")
     inside.says("No orders yet")
@@ -324,7 +324,7 @@ def test_the_others_go_on_without_a_file_that_the_service_refuses(inside, files,
         };""")
     inside.press("Protect 3 pictures")
     inside.says("1 file was refused", "The file is not accepted.")
-    inside.press("Go on with 2 files")
+    inside.press("Continue with 2 files")
     inside.says(ENDED, "2 files")
     assert [order["status"] for order in owner.get("/v2/orders").data["orders"]] == ["complete", "failed"]
 
@@ -375,7 +375,7 @@ def test_an_order_in_progress_is_cancelled(inside, files, stack):
         inside.press("Protect 1 picture")
         inside.says("We are working on your pictures")
         inside.press("Delete")
-        inside.says("The order is cancelled")
+        inside.says("The order will be cancelled")
         inside.press("Delete", "dialog button")
         inside.says("The order was cancelled.", "Order again")
     finally:
@@ -394,7 +394,7 @@ def test_the_url_holds_the_state_of_the_list(inside, owner, files):
     inside.driver.back()
     inside.says("Page 1 of 2")
     inside.choose("Status", "complete")
-    inside.says("No order fits this search")
+    inside.says("No order matches this search")
     inside.press("Show all orders")
     inside.fill("Search", "series 7")
     inside.wait(lambda: len(inside.all("tbody tr")) == 1, "one order")

@@ -37,7 +37,7 @@ def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
         return "/api/v2/orders" in inside.text()
     inside.wait(logged, "the logged request")
     inside.choose("Method", "DELETE")
-    inside.says("No requests fit")
+    inside.says("No matching requests")
     assert "method=DELETE" in inside.path
 
 
@@ -64,7 +64,7 @@ def test_a_webhook_from_its_creation_to_its_end(inside):
     inside.says("Pending")
     inside.press("Rotate secret")
     inside.press("Rotate secret", "dialog button")
-    inside.says("The old secret signs too until")
+    inside.says("the old secret also signs")
     inside.press("I have stored it")
     inside.press("Edit")
     inside.fill("Name", "renamed")
@@ -98,7 +98,7 @@ def test_a_password_needs_the_current_one_and_ends_other_sessions(inside, owner,
     assert inside.error_of("Current password")
     inside.fill("Current password", PASSWORD)
     inside.press("Change password")
-    inside.says("The password is changed.")
+    inside.says("The password was changed.")
     assert second.get("/user/sessions").status == 401
 
 

@@ -11,7 +11,7 @@ def sign_in(window, email, password=PASSWORD):
 def test_a_wrong_password_is_refused_and_the_right_one_opens_the_page_of_the_url(window, owner):
     window.open("/orders")
     sign_in(window, owner.email, "not the password")
-    window.says("Email, password or code is wrong.")
+    window.says("The email address, the password or the code is wrong.")
     window.fill("Password", PASSWORD)
     window.press("Sign in", "button")
     window.says("No orders yet")
@@ -67,7 +67,7 @@ def test_a_forgotten_password_has_a_next_step_and_a_bad_link_says_so(window):
     window.open("/reset?token=" + "0" * 43)
     window.fill("New password", PASSWORD)
     window.press("Set password")
-    window.says("This link is used or too old.", "Request a new link")
+    window.says("This link was already used or has expired.", "Request a new link")
 
 
 def test_the_operators_address_stands_where_it_is_needed(window, owner, stack):
@@ -102,7 +102,7 @@ def test_an_invitation_makes_a_member(window, owner):
 def test_an_address_is_confirmed_by_a_button(window):
     window.open("/verify?token=" + "0" * 43)
     window.press("Confirm", "button")
-    window.says("This link is used or too old.")
+    window.says("This link was already used or has expired.")
 
 
 def test_a_lost_session_keeps_what_was_typed(inside, owner, files):
@@ -115,7 +115,7 @@ def test_a_lost_session_keeps_what_was_typed(inside, owner, files):
     inside.says("Please sign in again")
     inside.fill("Password", "not the password")
     inside.press("Sign in", "button")
-    inside.says("Email, password or code is wrong.")
+    inside.says("The email address, the password or the code is wrong.")
     inside.fill("Password", PASSWORD)
     inside.press("Sign in", "button")
     inside.says("kept through sign-in", "Download all")
