@@ -148,7 +148,7 @@ def test_init_makes_no_key_for_a_database_that_was_used(host):
     assert init.returncode == 1
     for step, command in (("watermark key", "image key"), ("sealing key", "secret sealing"), ("signing keys", "secret signing")):
         assert words(init)[step] == "TO DO", init.stdout
-        assert re.search(rf"(?m)^{step} .*restore it from the backup.*imgwardctl {command} ", init.stdout), init.stdout
+        assert re.search(rf"(?m)^{step} .*restore the file from the backup.*imgwardctl {command} ", init.stdout), init.stdout
     assert not [name for name in os.listdir(host.folder) if "key" in name]
     assert host.ctl("secret", "check").returncode == 1
 
