@@ -108,7 +108,7 @@ def test_a_mail_that_fails_is_reported_until_one_is_sent(stack, sink, operator):
         assert time.monotonic() < end
         time.sleep(0.2)
     (_, line), check = mail_check(stack, operator)
-    assert re.match(r"the last one failed at 20.*Z: .+ \(451\); see \[mail\] of the configuration$", line), line
+    assert re.match(r"the last mail failed at 20.*Z: .+ \(451\); see \[mail\] of the configuration$", line), line
     assert check["status"] == "warning" and "(451)" in check["message"]
     stack.sql(f"UPDATE mails SET available_at = UTC_TIMESTAMP(3) WHERE recipient = '{email}'")
     sink.of(email)

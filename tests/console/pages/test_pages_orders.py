@@ -158,7 +158,7 @@ def test_files_that_the_service_would_refuse_are_shown_before_the_upload(inside,
     (tmp_path / "empty.png").write_bytes(b"")
     inside.go("/new")
     inside.give([tmp_path / "letter.jpg", tmp_path / "tiny.png", tmp_path / "empty.png", files[0]])
-    inside.says("This is not a JPEG, PNG or WebP picture.", "A side of 20 pixels is too short; at least 64 are needed.", "The file is empty.", "1 picture ready")
+    inside.says("This is not a JPEG, PNG or WebP picture.", "A side has 20 pixels; at least 64 are needed.", "The file is empty.", "1 picture ready")
     inside.press("Remove letter.jpg")
     inside.wait(lambda: len(inside.all(".pictures li")) == 3, "three pictures")
     inside.press("Protect 1 picture")
@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(insid
         assert sentence in tile, (sentence, tile)
     inside.says("Most Compatible")
     if not alone:
-        inside.says("1 picture ready", "1 file that is no picture was left out:", "notes.txt")
+        inside.says("1 picture ready", "1 file that is not a picture was left out:", "notes.txt")
         assert ".DS_Store" not in inside.text()
         inside.picture("new-refused-1440-light")
 
@@ -210,7 +210,7 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     (tmp_path / "photo.jpg").write_bytes(pictures.jpeg(300, 300))
     inside.go("/new")
     inside.give([tmp_path / "drawing.png"])
-    inside.says("1 drawing becomes several times larger as PNG, up to about 600 kB in all.")
+    inside.says("1 drawing becomes several times larger as PNG, up to about 600 kB in total.")
     assert "A JPEG keeps only part" not in inside.text()
     inside.give([tmp_path / "photo.jpg"])
     inside.says("A JPEG keeps only part of the protection.", "2 pictures ready")
