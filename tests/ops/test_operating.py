@@ -136,7 +136,7 @@ def test_a_restore_without_the_keys_is_refused_at_every_step(client, names, seco
     done = subprocess.run(["bash", "-euc", page["names"] + page["restore"]], env={**os.environ, **second},
                           capture_output=True, text=True, timeout=600)
     assert done.returncode == 1 and done.stdout.count("MISSING: restore the file") == 3, done.stdout
-    assert done.stdout.count("is missing, and the database was used with it; restore it") == 3, done.stdout
+    assert done.stdout.count("is missing, but the database was used with it; restore the file") == 3, done.stdout
     assert "files in the database" not in done.stdout
     made = (("image", "key", "watermark.key"), ("secret", "sealing", "sealing.key"), ("secret", "signing", "signing.keys"))
     for *words, name in made:
