@@ -141,7 +141,7 @@ static enum iw_error method_check(struct request *request, const char *key)
     bool is_upload = is_upload_key(key);
     bool is_download =
         strncmp(key, "out/", 4) == 0 || strncmp(key, "zip/", 4) == 0 || strncmp(key, "thumb/", 6) == 0;
-    /* Another path names no file: it has no method, and its signature is refused. */
+    /* Any other path names no file, has no method, and any signature of it is refused. */
     if (request->method == (is_upload ? METHOD_PUT : METHOD_GET) || !(is_upload || is_download))
         return IW_OK;
     response_header(request, "Allow", methods_of(key));

@@ -21,7 +21,7 @@ struct stream {
 /* stream_end must follow. */
 void stream_init(struct stream *stream, struct request *request, const struct page *page, const char *name);
 
-/* Counts an item.  is_shown: render it (false after the only page).  False: stop. */
+/* Counts an item. *is_shown says whether to render it (false after the only page). Returns false to stop. */
 bool stream_item(struct stream *stream, bool *is_shown);
 
 /* Sends the rendered items once they fill a piece.  False: stop. */

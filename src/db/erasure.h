@@ -22,8 +22,8 @@ enum iw_error erasure_orders(const struct db *db, int64_t account_id, unsigned m
                              struct query_ids *order_ids) IW_MUST_USE;
 
 /*
- * After its orders: deletes up to some thousand of the account's other rows, the account's own row last.
- * *is_gone: it was the last.
+ * After its orders: deletes up to some thousand of the account's other rows, the account's own row last;
+ * then *is_gone is true.
  */
 enum iw_error erasure_step(const struct db *db, int64_t account_id, bool *is_gone) IW_MUST_USE;
 

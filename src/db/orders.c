@@ -210,7 +210,7 @@ static void order_statement(struct query *query, const char *request_id, const s
     query_append(query, "SET last_insert_id = first << 16 | @@auto_increment_increment; END", NULL, 0);
 }
 
-/* A proxy dropped the session tracking of the OK packet: the ids need a query. */
+/* If a proxy dropped the session tracking of the OK packet, the ids need a query. */
 static enum iw_error file_ids_read(const struct db *db, const struct order_row *row, int64_t *file_ids)
 {
     struct db_rows rows;

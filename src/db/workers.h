@@ -46,7 +46,10 @@ enum iw_error workers_forget(const struct db *db, const char *owner) IW_MUST_USE
 /* All workers by host and pid; the array is the arena's. */
 enum iw_error workers_list(const struct db *db, struct worker_row **rows, unsigned *count) IW_MUST_USE;
 
-/* While the queue is paused, workers lease no jobs.  is_changed: the switch had the other state before. */
+/*
+ * While the queue is paused, workers lease no jobs. *is_changed is false if the switch already had this
+ * state.
+ */
 enum iw_error workers_paused(const struct db *db, bool *is_paused) IW_MUST_USE;
 enum iw_error workers_pause(const struct db *db, bool is_paused, bool *is_changed) IW_MUST_USE;
 

@@ -1,7 +1,6 @@
 /*
- * The handles of a process and the context of its current work, for every call
- * into the domain.  This room has the rules; it must not know SQL, HTTP or JSON
- * text.
+ * The handles of a process and the context of the current work, for every call into the domain.  This room
+ * has the rules; it must not know SQL, HTTP or JSON text.
  */
 #ifndef DOMAIN_DOMAIN_H
 #define DOMAIN_DOMAIN_H

@@ -60,7 +60,7 @@ bool health_worker_is_up(const struct worker_row *worker);
  */
 bool health_has_store(int64_t store_failed_ms);
 
-/* What a worker reports of its image processes and its file store; is_well: no failure. */
+/* What a worker reports of the image processes and the file store; is_well is true if none fails. */
 const char *health_worker_text(struct arena *arena, const struct worker_row *worker, bool *is_well);
 
 /* The worker whose mail failed last, when none was sent since; NULL: none. */

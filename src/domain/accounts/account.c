@@ -59,7 +59,7 @@ enum iw_error account_create(struct domain *domain, const char *name, const char
     return error;
 }
 
-/* A change of a locked account, in its transaction. */
+/* A change of an account that the transaction has locked. */
 struct admin_change {
     const struct account_change *wanted;
     const struct audit_actor *actor;

@@ -17,7 +17,7 @@
 /* RESOURCE_NOT_FOUND. */
 enum iw_error account_find(struct domain *domain, int64_t id, struct account_row *account) IW_MUST_USE;
 
-/* The account of a row, for its limits and uses. */
+/* The account of a row, for limits and uses. */
 struct account account_of_row(const struct account_row *row);
 
 struct account_rows {

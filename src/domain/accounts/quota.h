@@ -1,5 +1,5 @@
 /*
- * Quotas: what an account may have, store and create, by its plan and its own limits.
+ * Quotas: what an account may have, store and create, by plan and by the account's own limits.
  *
  * src/db counts in the transaction of each creation (db/quotas.h).  This module has the limits, the
  * refusals and the reconciliation.
@@ -11,7 +11,7 @@
 #include "domain/domain.h"
 #include "model/account.h"
 
-/* The limits of a plan, replaced by the account's own ones. */
+/* The limits of a plan; the account's own limits replace them. */
 struct quota_numbers quota_limits(const struct config *config, const char *plan,
                                   const struct quota_numbers *own);
 
@@ -42,7 +42,7 @@ bool quota_nearest(const struct config *config, const struct account *account, s
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
                            struct quota_state *refusal) IW_MUST_USE;
 
-/* The account's use without its reserve; promised bytes in bytes.  Creates a missing row. */
+/* The account's use without the reserve; promised bytes in bytes. Creates a missing row. */
 enum iw_error quota_used(const struct domain *domain, int64_t account_id,
                          struct quota_numbers *used) IW_MUST_USE;
 

@@ -253,7 +253,10 @@ enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_
 
 /* ---- all due orders ---- */
 
-/* Ends an order whose time is over: a pending one fails, a complete one expires.  *is_done: it was due. */
+/*
+ * Ends an order whose time is over: a pending order fails, a complete order expires. *is_done is true if
+ * the order was due.
+ */
 static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum order_status status,
                              bool *is_done)
 {

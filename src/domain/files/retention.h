@@ -1,10 +1,8 @@
 /*
- * Retention: the changes of orders by time.  A pending order that is not started
- * fails, a complete one loses its files, and the inputs of a finished one are
- * deleted.
+ * Retention: the changes of orders by time.  A pending order that is not started fails, a complete order
+ * loses its files, and the inputs of a finished order are deleted.
  *
- * The work is a series of small transactions.  Each can be interrupted and
- * repeated.
+ * The work is a series of small transactions.  Each can be interrupted and repeated.
  */
 #ifndef DOMAIN_FILES_RETENTION_H
 #define DOMAIN_FILES_RETENTION_H
@@ -25,28 +23,26 @@ enum iw_error retention_expire(const struct domain *domain, struct storage *stor
                                unsigned *count) IW_MUST_USE;
 
 /*
- * Cancels an order without results, on an operator's command.  A pending order or
- * one in progress fails with ORDER_CANCELLED, its webhooks are notified and its
- * inputs deleted.  is_forced: also with results, which are deleted.
- * VALIDATION_FAILED, with a sentence, for a finished order, or one with results.
+ * Cancels an order without results, on an operator's command.  A pending order or an order in progress
+ * fails with ORDER_CANCELLED, webhooks are notified and the inputs deleted. With is_forced also an order
+ * with results, which are deleted. VALIDATION_FAILED, with a sentence, for a finished order, or one with
+ * results.
  */
 enum iw_error retention_cancel(const struct domain *domain, struct storage *storage, int64_t order_id,
                                bool is_forced) IW_MUST_USE;
 
 /*
- * Deletes all files of an account's order, on its client's command.  An order that
- * has not ended fails with ORDER_CANCELLED, a complete one expires.  The row stays.
- * Without effect on an order without files.  *status gets the new status.
- * ORDER_NOT_FOUND; SERVICE_UNAVAILABLE without the file store.
+ * Deletes all files of an order, on a client's command. An order that has not ended fails with
+ * ORDER_CANCELLED, a complete order expires.  The row stays. Without effect on an order without files.
+ * *status gets the new status. ORDER_NOT_FOUND; SERVICE_UNAVAILABLE without the file store.
  */
 enum iw_error retention_delete(struct domain *domain, int64_t account_id, int64_t order_id,
                                enum order_status *status) IW_MUST_USE;
 
 /*
- * Fails orders that are older than orders.stuck_s and have a job that was retried
- * twenty times or more: its input or result vanished from the store.  Looks at max
- * orders after *after_id, which advances and is 0 again at the end.  *count gets
- * the number of orders that failed.
+ * Fails orders that are older than orders.stuck_s and have a job that was retried twenty times or more,
+ * because the input or result vanished from the store.  Looks at max orders after *after_id, which advances
+ * and is 0 again at the end.  *count gets the number of orders that failed.
  */
 enum iw_error retention_stuck(const struct domain *domain, struct storage *storage, unsigned max,
                               int64_t *after_id, unsigned *count) IW_MUST_USE;
@@ -59,8 +55,9 @@ enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_
                                unsigned *count) IW_MUST_USE;
 
 /*
- * A step of the deletion of an account whose time has come (imgwardctl account delete): max of its orders
- * with their files, then its other rows, texts included.  *is_busy: there was such an account.
+ * A step of the deletion of an account whose time has come (imgwardctl account delete): at most max orders
+ * with their files, then the other rows of the account, texts included. *is_busy is true if there was such
+ * an account.
  */
 enum iw_error retention_account_delete(const struct domain *domain, struct storage *storage, unsigned max,
                                        bool *is_busy) IW_MUST_USE;

@@ -20,7 +20,7 @@
 enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant,
                            int64_t announced_bytes) IW_MUST_USE;
 
-/* The body of an upload and its announced properties. */
+/* The body of an upload, and what the client announced about it. */
 struct upload_source {
     /* Up to size bytes; 0 at the end, -1 when the client disconnected. */
     long (*read)(void *handle, void *buffer, size_t size);

@@ -36,7 +36,7 @@ const char *order_result_url(const struct domain *domain, struct arena *arena, i
                         &(struct order_stored){result->store_key, result->name, result->format});
 }
 
-/* name: that of the archive for its client. */
+/* name is the name of the archive for the client. */
 static const char *archive_url(const struct domain *domain, struct arena *arena, const struct order *order,
                                const char *name)
 {

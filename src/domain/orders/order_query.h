@@ -32,7 +32,7 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
 enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
                            size_t *count) IW_MUST_USE;
 
-/* True if a file still waits for its upload. */
+/* True if a file still waits for an upload. */
 bool order_file_is_missing(const struct order_file *file);
 
 /* The name of the file at index; a name that occurs twice gets " (position N, fileId ID)". */

@@ -39,7 +39,7 @@ struct piece {
     int64_t match_count;
 };
 
-/* A filter, and its orders as the index and the younger orders have them. */
+/* A filter, and the matching orders, from the index and from the younger orders. */
 struct lookup {
     struct domain *domain;
     const struct order_filter *filter;

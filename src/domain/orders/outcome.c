@@ -97,7 +97,7 @@ static enum iw_error usage_count(const struct db *db, const struct outcome_write
     return usage_add(db, record->order.account_id, day, 1);
 }
 
-/* A result for download; of a zero-copy order, one for the push that follows. */
+/* Writes a result for download, or in a zero-copy order for the push that follows. */
 static enum iw_error result_write(const struct db *db, struct outcome_write *record)
 {
     const struct job *job = record->outcome->job;
@@ -278,7 +278,7 @@ static enum iw_error file_write(const struct db *db, struct outcome_write *recor
     enum iw_error error = writers[record->outcome->kind](db, record);
     if (error == IW_OK && record->outcome->note_code != NULL)
         error = files_note_write(db, job->file_id, record->outcome->note_code, record->outcome->note);
-    /* A zero-copy result is deleted after the push, also after a failed one. */
+    /* A zero-copy result is deleted after the push, even if the push failed. */
     if (error == IW_OK && job->kind == JOB_PUSH)
         error = results_forget(db, job->order_id, job->file_id, job->copy);
     if (error == IW_OK)

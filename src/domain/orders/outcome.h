@@ -74,7 +74,7 @@ struct outcome_effect {
     enum order_status status; /* of the order now; valid when is_order_ended */
 };
 
-/* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: repeat the call later. */
+/* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: call again later. */
 enum iw_error outcome_record(const struct domain *domain, const struct outcome *outcome,
                              struct outcome_effect *effect) IW_MUST_USE;
 

@@ -50,7 +50,7 @@ enum iw_error audit_add(const struct domain *domain, const struct audit_actor *a
         if (value == NULL || details.length + strlen(name) + strlen(value) > details_bytes_max)
             continue;
         text_printf(&details, "%s\t", name);
-        /* In one line: names and addresses have no control characters, other values lose them. */
+        /* Writes one line: names and addresses have no control characters, other values lose them. */
         for (; *value != '\0'; value++)
             text_add(&details, *value == '\t' || *value == '\n' ? " " : value, 1);
         text_add_string(&details, "\n");

@@ -14,7 +14,7 @@ enum {
     touch_every_ms = 60000,
     user_agent_bytes_max = 200,
     sessions_max = 100,
-    /* A script may sign in for each of its runs.  Each sign-in adds an event. */
+    /* A script may sign in for each run, and each sign-in adds an event. */
     sign_ins_day_max = 1000,
     day_s = 24 * 60 * 60
 };

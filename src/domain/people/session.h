@@ -22,7 +22,7 @@ struct session {
     const char *csrf_token;
 };
 
-/* A session that was just opened; its token is for the cookie. */
+/* A session that was just opened; the token is for the cookie. */
 struct session_new {
     const char *token;
     struct session session;
@@ -43,7 +43,10 @@ enum iw_error session_open(const struct domain *domain, const struct user *user,
 enum iw_error session_renew(const struct domain *domain, const struct user *user,
                             const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 
-/* Finds the session of a token (NULL: none) and notes its use, at most once a minute.  SESSION_REQUIRED. */
+/*
+ * Finds the session of a token and notes the use, at most once a minute. SESSION_REQUIRED, also if the
+ * token is NULL.
+ */
 enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,
                            struct session *session) IW_MUST_USE;
 

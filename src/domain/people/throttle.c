@@ -89,8 +89,8 @@ static void row_count(struct attempts_row *row, int64_t now_ms, enum counter cou
 }
 
 /*
- * Counts an attempt, or sets *wait_ms until the next one.  A refused attempt writes no row: the network
- * comes first, and its row is there already.
+ * Counts an attempt, or sets *wait_ms until the next one.  A refused attempt writes no row, because the
+ * network comes first and already has a row.
  */
 static enum iw_error counters_write(const struct db *db, const struct counters *counters, int64_t *wait_ms)
 {

@@ -37,8 +37,8 @@ enum iw_error throttle_session_enter(struct domain *domain, int64_t session_id) 
 enum iw_error throttle_session_clear(struct domain *domain, int64_t session_id) IW_MUST_USE;
 
 /*
- * Takes one of most units that a name has in a window.  *wait_s: 0, or the seconds until the window ends. The
- * window begins with its first unit and lasts at most a day.
+ * Takes one of most units that a name has in a window.  *wait_s is 0, or the seconds until the window ends.
+ * The window begins with the first unit and lasts at most a day.
  */
 enum iw_error throttle_spend(const struct domain *domain, const char *name, int64_t most, int64_t window_s,
                              unsigned *wait_s) IW_MUST_USE;

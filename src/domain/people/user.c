@@ -141,7 +141,7 @@ static enum iw_error sign_up_write(struct domain *domain, const char *account_na
     return error == IW_OK ? audit_add(domain, &actor, "signedUp", "email", user->email, NULL) : error;
 }
 
-/* The address has a user: its owner gets a mail, and the client the answer of a new user. */
+/* The address has a user: the owner of the address gets a mail, and the client the answer of a new user. */
 static enum iw_error address_known(struct domain *domain, const struct user *user, const char *field)
 {
     if (!mail_is_on(domain->config)) {
@@ -257,7 +257,7 @@ enum iw_error user_verify(struct domain *domain, const char *token, const struct
 
 /* ---- reset ---- */
 
-/* Queues the mail with the link.  is_known: the request comes from a network of the user. */
+/* Queues the mail with the link. is_known is true if the request comes from a network of the user. */
 static enum iw_error reset_queue(struct domain *domain, const struct user *user, bool is_known)
 {
     const char *token;

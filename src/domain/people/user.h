@@ -43,8 +43,8 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
                            const struct audit_place *place, bool *is_open, struct user *user) IW_MUST_USE;
 
 /*
- * Deletes a user, and its account, whose address was never verified: another client may have signed up with
- * it. No effect if the account has orders, keys or other users, or without mail.
+ * Deletes a user whose address was never verified, with the account: another client may have signed up with
+ * the address. No effect if the account has orders, keys or other users, or without mail.
  */
 enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 

@@ -34,7 +34,7 @@ struct webhook_fields {
     int is_active;
 };
 
-/* Adds a detail for each invalid field; is_new: the URL is required. */
+/* Adds a detail for each invalid field; with is_new the URL is required. */
 void webhook_fields_check(struct context *context, const struct config *config,
                           const struct webhook_fields *fields, bool is_new);
 

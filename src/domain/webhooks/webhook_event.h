@@ -14,9 +14,9 @@
 #include "model/webhook.h"
 
 /*
- * Records the event of an order's new status for every active webhook of its account.
- * It runs inside the transaction that ends the order.  Some statuses have no event.
- * The deliveries are due at once; a wake-up after the commit avoids the wait for the next sweep.
+ * Records the event of an order's new status for every active webhook of the account, inside the
+ * transaction that ends the order.  Some statuses have no event. The deliveries are due at once; a wake-up
+ * after the commit avoids the wait for the next sweep.
  */
 enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_id, int64_t order_id,
                                   enum order_type type, enum order_status status) IW_MUST_USE;
