@@ -11,6 +11,7 @@
 enum { line_size = 4096, value_bytes_max = 1024 };
 
 static enum log_level level_least = LOG_INFO;
+static const char *plain_program; /* NULL for lines of JSON */
 
 /* A line of limited size. Text that does not fit is cut off, but the object is always closed. */
 struct log_line {
@@ -21,6 +22,11 @@ struct log_line {
 void log_level_set(enum log_level level)
 {
     level_least = level;
+}
+
+void log_plain_set(const char *program)
+{
+    plain_program = program;
 }
 
 /* Adds bytes, but keeps room for the end of the line. */
@@ -110,6 +116,33 @@ static void line_context(struct log_line *line, const struct context *context)
     line_named(line, "job_id", context->job_id);
 }
 
+static void line_print(struct log_line *line)
+{
+    ssize_t written = write(STDERR_FILENO, line->bytes, line->length);
+    (void)written; /* There is no other log to report an error of stderr to. */
+}
+
+/* "imgwardctl: store_clock_differs ms=300" */
+static void plain_write(const char *event, const struct log_field *fields)
+{
+    struct log_line line = {.length = 0};
+    line_string(&line, plain_program);
+    line_string(&line, ": ");
+    line_string(&line, event);
+    for (const struct log_field *field = fields; field->key != NULL; field++) {
+        char digits[text_decimal_size];
+        line_string(&line, " ");
+        line_string(&line, field->key);
+        line_string(&line, "=");
+        if (field->text != NULL)
+            line_escape(&line, field->text);
+        else
+            line_add(&line, digits, text_decimal(field->number, digits));
+    }
+    line.bytes[line.length++] = '\n';
+    line_print(&line);
+}
+
 void log_write(enum log_level level, const struct context *context, const char *event,
                const struct log_field *fields)
 {
@@ -118,6 +151,10 @@ void log_write(enum log_level level, const struct context *context, const char *
     char ts[clock_iso_size];
     if (level < level_least)
         return;
+    if (plain_program != NULL) {
+        plain_write(event, fields);
+        return;
+    }
     clock_iso(clock_now_ms(), ts);
     line.length = 0;
     line_string(&line, "{\"ts\":\"");
@@ -134,8 +171,8 @@ void log_write(enum log_level level, const struct context *context, const char *
     }
     line_number(&line, "pid", getpid());
     memcpy(line.bytes + line.length, "}\n", 2);
-    ssize_t written = write(STDERR_FILENO, line.bytes, line.length + 2);
-    (void)written; /* There is no other log to report an error of stderr to. */
+    line.length += 2;
+    line_print(&line);
 }
 
 void log_failure(const struct context *context, const char *event)

@@ -34,6 +34,12 @@ void log_write(enum log_level level, const struct context *context, const char *
 /* Drops lines below this level. The initial level is LOG_INFO. */
 void log_level_set(enum log_level level);
 
+/*
+ * For a program that a person runs: from now on lines are "PROGRAM: EVENT key=value" instead of JSON. Borrows
+ * the name.
+ */
+void log_plain_set(const char *program);
+
 /* Logs the error of a context: level error for SERVER_INTERNAL_ERROR and SERVICE_UNAVAILABLE, else warn. */
 void log_failure(const struct context *context, const char *event);
 

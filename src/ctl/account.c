@@ -123,6 +123,27 @@ static bool account_do(struct account_work *work, enum iw_error (*action)(struct
     return error == IW_OK;
 }
 
+/* ---- account rename ---- */
+
+static enum iw_error name_write(struct account_work *work)
+{
+    const char *name = work->ctl->arguments[1];
+    enum iw_error error = accounts_rename(work->db, work->account.id, name);
+    if (error != IW_TWIN_EXISTS)
+        return error;
+    context_clear(work->ctl->context);
+    return context_fail(work->ctl->context, error, "An account with the name \"%s\" already exists.", name);
+}
+
+static enum ctl_exit rename_run(struct ctl *ctl)
+{
+    struct account_work work = {.ctl = ctl};
+    if (!name_check(ctl->arguments[1]) || !account_do(&work, name_write))
+        return CTL_FAILED;
+    printf("account %" PRId64 ": %s\n", work.account.id, ctl->arguments[1]);
+    return CTL_DONE;
+}
+
 /* ---- account plan, account limit ---- */
 
 static enum iw_error plan_set(struct account_work *work)
@@ -325,12 +346,19 @@ const struct ctl_command account_commands[] = {
      .arguments_most = 1,
      .options = {{"--plan", "PLAN", "free (when omitted), pro or enterprise"}},
      .help = "Create an account and print its number.",
+     .example = "imgwardctl account create --plan pro studio",
      .run = create_run},
     {.words = {"account", "list"},
      .arguments = "",
      .options = {{"--json", NULL, "print a JSON array"}},
      .help = "List the accounts; an asterisk marks an overridden rate limit.",
      .run = list_run},
+    {.words = {"account", "rename"},
+     .arguments = "ACCOUNT NAME",
+     .arguments_least = 2,
+     .arguments_most = 2,
+     .help = "Change the name of an account (name or number).  Keys, orders and users stay.",
+     .run = rename_run},
     {.words = {"account", "plan"},
      .arguments = "ACCOUNT PLAN",
      .arguments_least = 2,
@@ -372,6 +400,7 @@ const struct ctl_command account_commands[] = {
      .options = {{"--grace-days", "N", "wait N days; 7 when omitted, 0 deletes immediately"}},
      .help = "Suspend an account, and delete it after a grace period with its orders, files, keys, webhooks "
              "and watermark texts.  After that its marks can no longer be read.",
+     .example = "imgwardctl account delete --grace-days 30 studio",
      .run = delete_run},
     {.words = {"account", "resume"},
      .arguments = "ACCOUNT",

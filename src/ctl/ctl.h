@@ -23,12 +23,13 @@ enum ctl_exit {
 
 struct ctl_option {
     const char *name;  /* "--strength" */
-    const char *value; /* name of the value in the help; NULL if the option has no value */
+    const char *value; /* name of the value, or the permitted values as "a|b"; NULL if the option has none */
     const char *help;
 };
 
 struct ctl {
     struct context *context;
+    const struct ctl_family *families; /* all commands */
     const struct ctl_command *command;
     const char *config_path; /* --config FILE, or the default path */
     const char
@@ -38,13 +39,20 @@ struct ctl {
 };
 
 struct ctl_command {
-    const char *words[3];  /* "image", "embed", NULL */
+    const char *words[2];  /* "image", "embed"; the second may be NULL */
     const char *arguments; /* "IN OUT", for the help */
     unsigned arguments_least;
     unsigned arguments_most;
     struct ctl_option options[ctl_options_max];
     const char *help;
+    const char *example; /* for help and manual; may be NULL */
     enum ctl_exit (*run)(struct ctl *ctl);
+};
+
+/* The commands of one file. */
+struct ctl_family {
+    const char *title;                  /* begins a group of the help; NULL if the group before goes on */
+    const struct ctl_command *commands; /* ends with an entry without words; NULL ends the table */
 };
 
 /* Returns the value of an option of the command, NULL if the option was not given. */
@@ -134,7 +142,6 @@ const char *ctl_time(const struct ctl *ctl, int64_t time_ms);
 /* ---- tables ---- */
 
 /* The command tables; each ends with an entry without words. */
-extern const struct ctl_command *const main_families[]; /* all tables, terminated by NULL (main.c) */
 extern const struct ctl_command main_commands[];
 extern const struct ctl_command manual_commands[];
 extern const struct ctl_command init_commands[];

@@ -12,16 +12,6 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
 
-static bool strength_read(const struct ctl *ctl, enum protect_strength *strength)
-{
-    const char *name = ctl_option(ctl, "--strength");
-    *strength = PROTECT_STANDARD;
-    if (name == NULL || protect_strength_by_name(name, strength))
-        return true;
-    fprintf(stderr, "imgwardctl: --strength must be low, standard or high.\n");
-    return false;
-}
-
 static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture)
 {
     unsigned char *bytes;
@@ -161,11 +151,13 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
 
 static enum ctl_exit protect_run(struct ctl *ctl)
 {
-    enum protect_strength strength;
+    enum protect_strength strength = PROTECT_STANDARD;
+    const char *name = ctl_option(ctl, "--strength");
     struct protect *protect;
     struct config config;
     int64_t seed;
-    if (!strength_read(ctl, &strength) || !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
+    if ((name != NULL && !protect_strength_by_name(name, &strength)) ||
+        !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
         return CTL_FAILED;
     const char *path = ctl_option(ctl, "--weights");
     if (path == NULL && ctl_config(ctl, &config))
@@ -184,13 +176,14 @@ const struct ctl_command image_protect_commands[] = {
      .arguments = "IN OUT",
      .arguments_least = 2,
      .arguments_most = 2,
-     .options = {{"--strength", "NAME", "visibility: low, standard (when omitted) or high"},
+     .options = {{"--strength", "low|standard|high", "visibility; standard when omitted"},
                  {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
                  {"--weights", "FILE",
                   "file with the weights of the network, instead of the configured file"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help = "Add the anti-AI perturbation and the metadata opt-out to a picture.",
+     .example = "imgwardctl image protect --strength high photo.jpg protected.jpg",
      .run = protect_run},
     {.words = {NULL}},
 };

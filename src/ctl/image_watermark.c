@@ -338,6 +338,7 @@ const struct ctl_command image_watermark_commands[] = {
                  KEY_FILE,
                  {"--verbose", NULL, "print the strength of the mark on stderr"}},
      .help = "Embed a number in a picture; OUT has the format of IN, regardless of its name.",
+     .example = "imgwardctl image embed --key-file my.key --id 00000000000000a1 photo.png marked.png",
      .run = embed_run},
     {.words = {"image", "extract"},
      .arguments = "IN",
@@ -353,6 +354,7 @@ const struct ctl_command image_watermark_commands[] = {
            "the certainty, and whether the picture is the marked one"}},
      .help = "Print the numbers of a picture's watermarks, one per line; exit code 1 and no output if there "
              "is no watermark.",
+     .example = "imgwardctl image extract --key-file my.key leaked.jpg",
      .run = extract_run},
     {.words = {"image", "key"},
      .arguments = "FILE",

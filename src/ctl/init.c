@@ -527,6 +527,7 @@ const struct ctl_command init_commands[] = {
           {"--directory", "DIR", "folder of the migrations, instead of the installed ones"}},
      .help = "Prepare the first run: create secrets, database, tables, and an account with a key; end with "
              "the steps that are left to do.  A repeated run changes nothing.",
+     .example = "imgwardctl init --account studio --plan pro --user ada@example.com",
      .run = init_run},
     {.words = {NULL}},
 };

@@ -190,6 +190,7 @@ const struct ctl_command key_commands[] = {
      .options = {{"--name", "NAME", "name to distinguish the keys of an account"},
                  {"--expires-days", "N", "days until the key expires; never when omitted"}},
      .help = "Create a key for an account (name or number) and print it once.",
+     .example = "imgwardctl key create --name website --expires-days 365 studio",
      .run = create_run},
     {.words = {"key", "list"},
      .arguments = "[ACCOUNT]",

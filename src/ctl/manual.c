@@ -35,7 +35,7 @@ static void head_print(const char *name, const char *section, const char *summar
 static void command_print(const struct ctl_command *command)
 {
     printf(".It Nm");
-    for (int i = 0; i < 3 && command->words[i] != NULL; i++)
+    for (int i = 0; i < 2 && command->words[i] != NULL; i++)
         printf(" Cm %s", command->words[i]);
     for (unsigned i = 0; i < ctl_options_max && command->options[i].name != NULL; i++) {
         printf(" Oo Cm \\-\\-%s", command->options[i].name + 2);
@@ -59,24 +59,45 @@ static void command_print(const struct ctl_command *command)
     printf(".El\n");
 }
 
+static void examples_print(const struct ctl_family *families)
+{
+    printf(".Sh EXAMPLES\n.Bd -literal\n");
+    for (; families->commands != NULL; families++)
+        for (const struct ctl_command *command = families->commands; command->words[0] != NULL; command++)
+            if (command->example != NULL) {
+                text_print(command->example);
+                printf("\n");
+            }
+    printf(".Ed\n");
+}
+
+static void families_print(const struct ctl_family *families)
+{
+    const struct ctl_family *first = families;
+    for (; families->commands != NULL; families++) {
+        if (families->title != NULL)
+            printf("%s.Ss %s\n.Bl -tag -width Ds\n", families == first ? "" : ".El\n", families->title);
+        for (const struct ctl_command *command = families->commands; command->words[0] != NULL; command++)
+            command_print(command);
+    }
+    printf(".El\n");
+}
+
 static enum ctl_exit commands_manual_run(struct ctl *ctl)
 {
-    (void)ctl;
     head_print("imgwardctl", "8", "administer the imgward image protection service");
     printf(".Sh SYNOPSIS\n.Nm\n.Op Fl \\-config Ar FILE\n.Ar COMMAND\n.Op Ar OPTIONS\n.Op Ar ARGUMENTS\n"
            ".Sh DESCRIPTION\nEvery command reads the configuration file given by\n.Fl \\-config ,\n"
            "else by the environment variable\n.Ev IMGWARD_CONFIG ,\nelse\n.Pa %s/imgward.conf .\n"
            "The\n.Cm image\ncommands work on files only; they need no configuration and no database.\n"
-           ".Sh COMMANDS\n.Bl -tag -width Ds\n",
+           ".Sh COMMANDS\n",
            IW_SYSCONFDIR);
-    for (unsigned family = 0; main_families[family] != NULL; family++)
-        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL; command++)
-            command_print(command);
-    printf(
-        ".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the image has no "
-        "watermark, a check of\n.Cm doctor\nfailed.\n.It 2\nBad usage, bad input or an error; one line "
-        "on standard error names it.\n.El\n.Sh SEE ALSO\n.Xr imgward.conf 5 ,\n.Xr imgward\\-api 8 ,\n.Xr "
-        "imgward\\-worker 8\n");
+    families_print(ctl->families);
+    examples_print(ctl->families);
+    printf(".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the image has no "
+           "watermark, a check of\n.Cm doctor\nfailed.\n.It 2\nBad usage, bad input or an error; one line "
+           "on standard error names it.\n.El\n.Sh SEE ALSO\n.Xr imgward.conf 5 ,\n.Xr imgward\\-api 8 ,\n.Xr "
+           "imgward\\-worker 8\n");
     return CTL_DONE;
 }
 
@@ -127,29 +148,53 @@ static enum ctl_exit config_manual_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
+/* Prints the words of "a|b" with blanks between them; nothing for a name such as "FILE". */
+static void choices_print(const char *value)
+{
+    if (value == NULL || strchr(value, '|') == NULL)
+        return;
+    for (; *value != '\0'; value++)
+        putchar(*value == '|' ? ' ' : *value);
+    putchar(' ');
+}
+
+/* Prints the cases of one command: its second word, its options, the values of its options. */
+static void command_complete(const struct ctl_command *command)
+{
+    const char *second = command->words[1] != NULL ? command->words[1] : "";
+    const char *blank = command->words[1] != NULL ? " " : "";
+    if (command->words[1] != NULL)
+        printf("    '%s') COMPREPLY+=($(compgen -W '%s' -- \"$word\")) ;;&\n", command->words[0], second);
+    for (unsigned i = 0; i < ctl_options_max && command->options[i].name != NULL; i++) {
+        const char *value = command->options[i].value;
+        if (value == NULL || strchr(value, '|') == NULL)
+            continue;
+        printf("    '%s%s%s'*' %s') COMPREPLY=($(compgen -W '", command->words[0], blank, second,
+               command->options[i].name);
+        choices_print(value);
+        printf("' -- \"$word\")) && return ;;\n");
+    }
+    printf("    '%s%s%s'*) COMPREPLY+=($(compgen %s-W '", command->words[0], blank, second,
+           strchr(command->arguments, '|') == NULL ? "-f " : "");
+    choices_print(command->arguments);
+    for (unsigned i = 0; i < ctl_options_max && command->options[i].name != NULL; i++)
+        printf("%s ", command->options[i].name);
+    printf("' -- \"$word\")) ;;&\n");
+}
+
 /* Prints the completion of all commands that begin with the typed text. */
 static enum ctl_exit completion_run(struct ctl *ctl)
 {
-    (void)ctl;
     printf("# bash completion of imgwardctl, written by imgwardctl completion.\n_imgwardctl()\n{\n"
            "    local line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" word=\"${COMP_WORDS[COMP_CWORD]}\"\n"
-           "    case \"$line\" in\n    '') COMPREPLY=($(compgen -W '--config");
-    for (unsigned family = 0; main_families[family] != NULL; family++)
-        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL; command++)
+           "    case \"$line\" in\n    '') COMPREPLY=($(compgen -W '--config --help --version");
+    for (const struct ctl_family *family = ctl->families; family->commands != NULL; family++)
+        for (const struct ctl_command *command = family->commands; command->words[0] != NULL; command++)
             printf(" %s", command->words[0]);
     printf("' -- \"$word\")) ;;\n");
-    for (unsigned family = 0; main_families[family] != NULL; family++)
-        for (const struct ctl_command *command = main_families[family]; command->words[0] != NULL;
-             command++) {
-            if (command->words[1] != NULL)
-                printf("    '%s') COMPREPLY+=($(compgen -W '%s' -- \"$word\")) ;;&\n", command->words[0],
-                       command->words[1]);
-            printf("    '%s%s%s'*) COMPREPLY+=($(compgen -f -W '", command->words[0],
-                   command->words[1] ? " " : "", command->words[1] ? command->words[1] : "");
-            for (unsigned i = 0; i < ctl_options_max && command->options[i].name != NULL; i++)
-                printf("%s ", command->options[i].name);
-            printf("' -- \"$word\")) ;;&\n");
-        }
+    for (const struct ctl_family *family = ctl->families; family->commands != NULL; family++)
+        for (const struct ctl_command *command = family->commands; command->words[0] != NULL; command++)
+            command_complete(command);
     printf("    esac\n}\ncomplete -F _imgwardctl imgwardctl\n");
     return CTL_DONE;
 }

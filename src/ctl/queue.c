@@ -314,6 +314,7 @@ const struct ctl_command queue_commands[] = {
      .arguments = "",
      .options = {{"--wait", "S", "wait at most S seconds; 600 when omitted"}},
      .help = "Pause the queue and wait until no job is running; exit code 1 if some jobs still are.",
+     .example = "imgwardctl queue drain --wait 120",
      .run = drain_run},
     {.words = {"queue", "dead"},
      .arguments = "",

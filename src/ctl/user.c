@@ -72,8 +72,7 @@ static bool options_read(struct ctl *ctl, struct user *user)
                     text_code_points(user->name, strlen(user->name)) <= user_name_code_points_max;
     if (!is_sound)
         fprintf(stderr,
-                "imgwardctl: --role must be owner or member, --language en or ko, and a name must have at "
-                "most %d characters.\n",
+                "imgwardctl: --name must be UTF-8 of at most %d characters without control characters.\n",
                 user_name_code_points_max);
     return is_sound;
 }
@@ -244,10 +243,11 @@ const struct ctl_command user_commands[] = {
      .arguments_least = 2,
      .arguments_most = 2,
      .options = {{"--name", "NAME", "name of the person; the first part of the address when omitted"},
-                 {"--role", "ROLE", "owner (when omitted) or member"},
-                 {"--language", "L", "language of mails and pages: en (when omitted) or ko"},
+                 {"--role", "owner|member", "role in the account; owner when omitted"},
+                 {"--language", "en|ko", "language of mails and pages; en when omitted"},
                  {"--admin", NULL, "make this a user of the operator, who sees all accounts"}},
      .help = "Create a user of the web console in an account (name or number) and print its password once.",
+     .example = "imgwardctl user create --role member ada@example.com studio",
      .run = create_run},
     {.words = {"user", "list"},
      .arguments = "[ACCOUNT]",

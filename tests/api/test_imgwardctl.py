@@ -49,6 +49,63 @@ def test_an_account_is_made_once_listed_and_put_on_another_plan(stack, account):
     assert ctl(stack, "account", "plan", "nobody-" + name, "free").returncode == 2
 
 
+@pytest.mark.parametrize("words, sentence", [
+    (["acount", "list"], 'unknown command "acount list"; did you mean "account list"?'),
+    (["account", "lst"], 'unknown command "account lst"; did you mean "account list"?'),
+    (["acount"], 'unknown command "acount"; did you mean "account"?'),
+    (["frobnicate"], 'unknown command "frobnicate"; imgwardctl help lists the commands.'),
+    (["account"], "Usage: imgwardctl account COMMAND"),
+    (["account", "plan", "x"], "1 argument was given; the command takes ACCOUNT PLAN."),
+    (["account", "plan", "x", "golden"], 'There is no account "x".'),
+    (["order", "find", "--statsu", "x"], "unknown option --statsu; did you mean --status?"),
+    (["order", "find", "--status", "done"], '--status is "done" but must be pending, inProgress, complete, failed, detected, undetected or expired.'),
+    (["image", "protect", "--strength", "hgih", "a", "b"], '--strength is "hgih" but must be low, standard or high.'),
+    (["user", "create", "--role", "king", "a@x.example", "b"], '--role is "king" but must be owner or member.'),
+    (["help", "key", "crate"], 'unknown command "key crate"; did you mean "key create"?'),
+])
+def test_a_mistake_is_answered_with_the_remedy(stack, words, sentence):
+    done = ctl(stack, *words)
+    assert done.returncode == 2 and sentence in done.stderr and done.stdout == "", done
+
+
+@pytest.mark.parametrize("words, sentences", [
+    (["--version"], ["imgward "]),
+    (["-V"], ["imgward "]),
+    (["--help"], ["Accounts, keys and users:", "  account create NAME", "Exit codes:"]),
+    (["help"], ["Accounts, keys and users:"]),
+    (["account", "--help"], ["Usage: imgwardctl account COMMAND", "  account rename ACCOUNT NAME"]),
+    (["help", "account"], ["Usage: imgwardctl account COMMAND"]),
+    (["help", "key", "create"], ["--expires-days N", "Example:\n  imgwardctl key create"]),
+    (["key", "create", "--name", "x", "-h"], ["Usage: imgwardctl key create"]),
+    (["doctor", "--help"], ["Usage: imgwardctl doctor"]),
+])
+def test_help_is_on_every_level(stack, words, sentences):
+    done = ctl(stack, *words)
+    assert done.returncode == 0 and all(sentence in done.stdout for sentence in sentences) and done.stderr == "", done
+
+
+@pytest.mark.parametrize("line, values", [
+    ("imgwardctl ke", "key"), ("imgwardctl key re", "revoke"), ("imgwardctl image protect --strength ", "low standard high"),
+    ("imgwardctl store copy l", "local"), ("imgwardctl user create --role m", "member"), ("imgwardctl account create --p", "--plan"),
+])
+def test_bash_completes_words_options_and_values(stack, line, values):
+    script = ctl(stack, "completion").stdout + """
+        read -r -a COMP_WORDS <<<"$1"; [[ $1 != *" " ]] || COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _imgwardctl; echo $(printf '%s\n' "${COMPREPLY[@]}" | sort -u)"""
+    done = subprocess.run(["bash", "-c", script, "bash", line], capture_output=True, text=True, timeout=60, cwd="/")
+    assert sorted(done.stdout.split()) == sorted(values.split()), done
+
+
+def test_an_account_is_renamed(stack, account):
+    name, number = account
+    assert ctl(stack, "account", "rename", name, name + "-new").stdout == f"account {number}: {name}-new\n"
+    assert ctl(stack, "account", "show", name).returncode == 2
+    other = "ctl-" + uuid.uuid4().hex[:8]
+    ctl(stack, "account", "create", other)
+    twin = ctl(stack, "account", "rename", other, name + "-new")
+    assert twin.returncode == 2 and f'An account with the name "{name}-new" already exists.' in twin.stderr, twin
+
+
 def test_words_that_are_not_ascii_name_nothing(stack, account):
     name, _ = account
     assert "no plan" in ctl(stack, "account", "plan", name, "größer").stderr
