@@ -46,6 +46,14 @@ bool ctl_config(struct ctl *ctl, struct config *config)
     return false;
 }
 
+bool ctl_config_or_defaults(struct ctl *ctl, struct config *config)
+{
+    if (ctl->is_config_named || access(ctl->config_path, F_OK) == 0)
+        return ctl_config(ctl, config);
+    config_init(config);
+    return true;
+}
+
 enum ctl_exit ctl_failed(const struct ctl *ctl)
 {
     const struct context *context = ctl->context;

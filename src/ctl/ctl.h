@@ -12,7 +12,7 @@
 #include "base/config.h"
 #include "base/context.h"
 
-enum { ctl_options_max = 16, ctl_arguments_max = 16 };
+enum { ctl_options_max = 16, ctl_arguments_any = 1 << 30 };
 
 /* Exit codes of all commands. */
 enum ctl_exit {
@@ -32,9 +32,10 @@ struct ctl {
     const struct ctl_family *families; /* all commands */
     const struct ctl_command *command;
     const char *config_path; /* --config FILE, or the default path */
+    bool is_config_named;    /* by --config or IMGWARD_CONFIG */
     const char
         *values[ctl_options_max]; /* by index in the command's table; NULL if not given; "" for a flag */
-    const char *arguments[ctl_arguments_max];
+    const char **arguments;
     unsigned argument_count;
 };
 
@@ -67,6 +68,12 @@ bool ctl_option_integer(const struct ctl *ctl, const char *name, int64_t least, 
 
 /* Reads the configuration. After an error, prints a line on stderr and returns false. */
 bool ctl_config(struct ctl *ctl, struct config *config);
+
+/*
+ * The same for commands that work without the service: the defaults if no file is named and the default path
+ * does not exist.
+ */
+bool ctl_config_or_defaults(struct ctl *ctl, struct config *config);
 
 /* Prints "imgwardctl: SENTENCE" for the context's error on stderr and returns CTL_FAILED. */
 enum ctl_exit ctl_failed(const struct ctl *ctl);

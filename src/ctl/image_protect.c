@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/batch.h"
 #include "ctl/table.h"
 #include "image/protect_picture.h"
 #include "model/result.h"
@@ -12,11 +13,11 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
 
-static enum iw_error picture_open(struct ctl *ctl, struct codec_picture *picture)
+static enum iw_error picture_open(struct ctl *ctl, const char *path, struct codec_picture *picture)
 {
     unsigned char *bytes;
     size_t size;
-    enum iw_error error = ctl_file_read(ctl->context, ctl->arguments[0], file_bytes_max, &bytes, &size);
+    enum iw_error error = ctl_file_read(ctl->context, path, file_bytes_max, &bytes, &size);
     if (error != IW_OK)
         return error;
     error = codec_decode(ctl->context, bytes, size, &limits, picture);
@@ -125,22 +126,30 @@ static void result_print(const struct ctl *ctl, const struct protect_summary *su
         fprintf(stderr, "imgwardctl: note: %s\n", summary->notes);
 }
 
-static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect,
-                                  enum protect_strength strength, uint64_t seed)
+/* What is done with each picture. */
+struct protection {
+    struct protect *protect;
+    enum protect_strength strength;
+    int64_t seed;
+};
+
+static enum iw_error file_protect(struct ctl *ctl, const struct protection *work, const char *in,
+                                  const char *out)
 {
     struct codec_picture picture;
     struct codec_bytes bytes;
-    struct protect_summary summary = {.path = ctl->arguments[1], .strength = protect_strength_name(strength)};
-    enum iw_error error = picture_open(ctl, &picture);
+    struct protect_summary summary = {.path = out, .strength = protect_strength_name(work->strength)};
+    enum iw_error error = picture_open(ctl, in, &picture);
     if (error != IW_OK)
         return error;
-    error = protect_picture(ctl->context, protect, &picture, strength, seed, &bytes, &summary.report);
+    error = protect_picture(ctl->context, work->protect, &picture, work->strength, (uint64_t)work->seed,
+                            &bytes, &summary.report);
     if (error == IW_OK) {
         summary.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
         if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
             error = tint_measure(ctl, &picture.image, &bytes, &summary);
         if (error == IW_OK)
-            error = ctl_file_write(ctl->context, summary.path, ctl->arguments[0], bytes.data, bytes.size);
+            error = ctl_file_write(ctl->context, summary.path, in, bytes.data, bytes.size);
         bytes_free(&bytes);
     }
     codec_picture_free(&picture);
@@ -151,38 +160,40 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protect *protect
 
 static enum ctl_exit protect_run(struct ctl *ctl)
 {
-    enum protect_strength strength = PROTECT_STANDARD;
+    struct protection work = {.strength = PROTECT_STANDARD};
     const char *name = ctl_option(ctl, "--strength");
-    struct protect *protect;
     struct config config;
-    int64_t seed;
-    if ((name != NULL && !protect_strength_by_name(name, &strength)) ||
-        !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &seed))
+    struct batch batch;
+    if ((name != NULL && !protect_strength_by_name(name, &work.strength)) ||
+        !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &work.seed))
         return CTL_FAILED;
     const char *path = ctl_option(ctl, "--weights");
-    if (path == NULL && ctl_config(ctl, &config))
+    if (path == NULL && ctl_config_or_defaults(ctl, &config))
         path = config.image_weights_file;
     if (path == NULL)
         return CTL_FAILED;
-    if (protect_picture_open(ctl->context, path, NULL, &protect) != IW_OK)
+    if (protect_picture_open(ctl->context, path, NULL, &work.protect) != IW_OK)
         return ctl_failed(ctl);
-    enum iw_error error = file_protect(ctl, protect, strength, (uint64_t)seed);
-    protect_free(protect);
-    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+    for (bool goes_on = batch_begin(&batch, ctl, true); goes_on && batch_next(&batch);)
+        batch_done(&batch, file_protect(ctl, &work, batch.in, batch.out));
+    protect_free(work.protect);
+    return batch_end(&batch);
 }
 
 const struct ctl_command image_protect_commands[] = {
     {.words = {"image", "protect"},
-     .arguments = "IN OUT",
+     .arguments = "IN... OUT",
      .arguments_least = 2,
-     .arguments_most = 2,
+     .arguments_most = ctl_arguments_any,
      .options = {{"--strength", "low|standard|high", "visibility; standard when omitted"},
                  {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
                  {"--weights", "FILE",
                   "file with the weights of the network, instead of the configured file"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
-     .help = "Add the anti-AI perturbation and the metadata opt-out to a picture.",
+     .help =
+         "Add the anti-AI perturbation and the metadata opt-out to pictures.  OUT is a "
+         "file for one picture, an existing folder for several pictures and for the pictures of a folder.",
      .example = "imgwardctl image protect --strength high photo.jpg protected.jpg",
      .run = protect_run},
     {.words = {NULL}},

@@ -2,10 +2,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "ctl/batch.h"
 #include "ctl/ctl.h"
 #include "db/accounts.h"
 #include "db/db.h"
@@ -29,12 +32,15 @@ static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
     struct config config;
     unsigned char *bytes;
     size_t size;
-    if (path == NULL && ctl_config(ctl, &config))
+    if (path == NULL && ctl_config_or_defaults(ctl, &config))
         path = config.image_watermark_key_file;
     if (path == NULL)
         return false;
     if (ctl_file_read(ctl->context, path, 4096, &bytes, &size) != IW_OK) {
         ctl_failed(ctl);
+        if (ctl_option(ctl, "--key-file") == NULL && access(path, F_OK) != 0)
+            fprintf(stderr,
+                    "imgwardctl: \"imgwardctl image key FILE\" creates a key; name it with --key-file.\n");
         return false;
     }
     bool is_key = size == WATERMARK_KEY_BYTES;
@@ -48,18 +54,37 @@ static bool key_read(struct ctl *ctl, uint8_t key[WATERMARK_KEY_BYTES])
     return is_key;
 }
 
-static bool number_read(const struct ctl *ctl, uint64_t *number)
+static uint64_t number_of_bytes(const uint8_t *bytes)
 {
-    const char *given = ctl_option(ctl, "--id");
-    uint8_t bytes[number_bytes];
-    if (given == NULL || !crypto_hex_read(given, bytes, number_bytes)) {
-        fprintf(stderr, "imgwardctl: --id needs exactly 16 hexadecimal digits.\n");
-        return false;
-    }
-    *number = 0;
+    uint64_t number = 0;
     for (unsigned i = 0; i < number_bytes; i++)
-        *number = *number << 8 | bytes[i];
-    return true;
+        number = number << 8 | bytes[i];
+    return number;
+}
+
+/* The number of a text without a database: the first bytes of its HMAC-SHA256 (RFC 2104) with an account's
+ * key. */
+static uint64_t number_of_text(const uint8_t key[WATERMARK_KEY_BYTES], const char *text)
+{
+    uint8_t digest[sha256_bytes];
+    struct crypto_mac *mac = crypto_mac_new(key, WATERMARK_KEY_BYTES);
+    crypto_mac_sign(mac, text, strlen(text), digest);
+    crypto_mac_free(mac);
+    return number_of_bytes(digest);
+}
+
+/* Reads the number of --id, or computes that of --text. False, with a line on stderr, on errors. */
+static bool number_read(const struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t *number)
+{
+    const char *given = ctl_option(ctl, "--id"), *text = ctl_option(ctl, "--text");
+    uint8_t bytes[number_bytes];
+    bool is_good = (given == NULL) != (text == NULL) && (text == NULL || text[0] != '\0') &&
+                   (given == NULL || crypto_hex_read(given, bytes, number_bytes));
+    if (!is_good)
+        fprintf(stderr, "imgwardctl: give --text with a text, or --id with exactly 16 hexadecimal digits.\n");
+    else
+        *number = text != NULL ? number_of_text(key, text) : number_of_bytes(bytes);
+    return is_good;
 }
 
 /*
@@ -99,14 +124,15 @@ static enum iw_error picture_read(struct ctl *ctl, const char *path, const struc
     return error;
 }
 
-static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number)
+static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTES], uint64_t number,
+                           const char *in, const char *out)
 {
     struct watermark_report report = {0};
     struct codec_picture picture;
     struct codec_bytes bytes;
     struct mark_order order = {.limits = &limits, .key = key, .number = number};
     unsigned char *data;
-    enum iw_error error = ctl_file_read(ctl->context, ctl->arguments[0], file_bytes_max, &data, &order.size);
+    enum iw_error error = ctl_file_read(ctl->context, in, file_bytes_max, &data, &order.size);
     if (error != IW_OK)
         return error;
     order.data = data;
@@ -118,7 +144,7 @@ static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTE
     free(data);
     if (error != IW_OK)
         return error;
-    error = ctl_file_write(ctl->context, ctl->arguments[1], ctl->arguments[0], bytes.data, bytes.size);
+    error = ctl_file_write(ctl->context, out, in, bytes.data, bytes.size);
     bytes_free(&bytes);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
@@ -133,22 +159,32 @@ static enum ctl_exit embed_run(struct ctl *ctl)
     uint8_t key[WATERMARK_KEY_BYTES];
     uint64_t number;
     int64_t account_id;
-    if (!number_read(ctl, &number) || !account_read(ctl, &account_id) || !key_read(ctl, key))
+    struct batch batch;
+    if (!account_read(ctl, &account_id) || !key_read(ctl, key))
         return CTL_FAILED;
     crypto_key_derive(key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
-    enum iw_error error = embed(ctl, key, number);
+    if (!number_read(ctl, key, &number)) {
+        crypto_wipe(key, sizeof key);
+        return CTL_FAILED;
+    }
+    for (bool goes_on = batch_begin(&batch, ctl, true); goes_on && batch_next(&batch);)
+        batch_done(&batch, embed(ctl, key, number, batch.in, batch.out));
     crypto_wipe(key, sizeof key);
-    return error == IW_OK ? CTL_DONE : ctl_failed(ctl);
+    return batch_end(&batch);
 }
 
 /* The pictures, the accounts whose keys are tried, and what was found. */
 struct extraction {
+    const char *path;
+    bool is_of_several; /* each line names its file */
     struct codec_picture suspect;
     struct codec_picture original;
     const struct image *original_image; /* NULL if there is no original */
     uint8_t key[WATERMARK_KEY_BYTES];   /* the master key */
     struct config config;
-    const struct db *db; /* NULL without a database */
+    const char *text;     /* of --text; may be NULL */
+    uint64_t text_number; /* of the text with the key of the account */
+    const struct db *db;  /* NULL without a database */
     int64_t *account_ids;
     size_t account_count;
     struct watermark_numbers numbers;
@@ -158,7 +194,7 @@ struct extraction {
 static enum iw_error pictures_read(struct ctl *ctl, struct extraction *work)
 {
     const char *original_path = ctl_option(ctl, "--original");
-    enum iw_error error = picture_read(ctl, ctl->arguments[0], &work->config, true, &work->suspect);
+    enum iw_error error = picture_read(ctl, work->path, &work->config, true, &work->suspect);
     if (error == IW_OK && ctl->context->notes != NULL)
         fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
     if (error != IW_OK || original_path == NULL)
@@ -196,8 +232,15 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     if (work->db != NULL && texts_candidates(work->db, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
                                              &candidates.count) != IW_OK)
         return ctl->context->error;
-    candidates.list = numbers;
     crypto_key_derive(work->key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
+    if (work->text != NULL) {
+        uint64_t *more = arena_array(ctl->context->arena, candidates.count + 1, sizeof *more);
+        if (candidates.count > 0)
+            memcpy(more, numbers, candidates.count * sizeof *more);
+        more[candidates.count++] = work->text_number = number_of_text(key, work->text);
+        numbers = more;
+    }
+    candidates.list = numbers;
     enum iw_error error = watermark_extract(&work->suspect.image, work->original_image, key, &candidates,
                                             &work->numbers, &work->report);
     crypto_wipe(key, sizeof key);
@@ -258,7 +301,10 @@ static void numbers_print(struct ctl *ctl, const struct extraction *work)
     if (is_verbose)
         report_print(&work->report);
     for (unsigned i = 0; i < work->numbers.count; i++) {
-        printf("%016" PRIx64 "\n", work->numbers.numbers[i]);
+        bool is_text = work->text != NULL && work->numbers.numbers[i] == work->text_number;
+        printf("%s%s%016" PRIx64 "%s%s\n", work->is_of_several ? work->path : "",
+               work->is_of_several ? ": " : "", work->numbers.numbers[i], is_text ? " " : "",
+               is_text ? work->text : "");
         if (is_verbose)
             owner_print(ctl, work, i);
     }
@@ -283,28 +329,62 @@ static enum iw_error extract(struct ctl *ctl, struct extraction *work, unsigned 
     return error;
 }
 
+/* Reads the marks of one picture. */
+static enum ctl_exit picture_extract(struct ctl *ctl, struct extraction *work, int64_t account_id)
+{
+    unsigned found = 0;
+    /* The files are read first, because the service's user may not be able to read them. */
+    enum iw_error error = pictures_read(ctl, work);
+    if (error == IW_OK)
+        error = accounts_choose(ctl, work, account_id);
+    if (error == IW_OK)
+        error = extract(ctl, work, &found);
+    codec_picture_free(&work->suspect);
+    codec_picture_free(&work->original);
+    ctl_db_close(work->db);
+    return error != IW_OK ? ctl_failed(ctl) : found > 0 ? CTL_DONE : CTL_NEGATIVE;
+}
+
+/* The same in a separate process, because with the database a process of root becomes the service's user.
+ */
+static enum ctl_exit picture_extract_apart(struct ctl *ctl, struct extraction *work, int64_t account_id)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        enum ctl_exit code = picture_extract(ctl, work, account_id);
+        _exit(fflush(stdout) == 0 ? (int)code : CTL_FAILED);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
+        fprintf(stderr, "imgwardctl: %s: the process that reads it ended early.\n", work->path);
+        return CTL_FAILED;
+    }
+    return (enum ctl_exit)WEXITSTATUS(status);
+}
+
 static enum ctl_exit extract_run(struct ctl *ctl)
 {
-    struct extraction work = {.db = NULL};
-    unsigned found = 0;
+    struct extraction work = {.text = ctl_option(ctl, "--text")};
+    struct batch batch;
     int64_t account_id;
+    enum ctl_exit answer = CTL_NEGATIVE;
+    bool has_failed = false;
     config_init(&work.config);
     bool is_ready = account_read(ctl, &account_id) && key_read(ctl, work.key) &&
                     (ctl_option(ctl, "--key-file") != NULL || ctl_config(ctl, &work.config));
     if (!is_ready)
         return CTL_FAILED;
-    /* The files are read first, because the service's user may not be able to read them. */
-    enum iw_error error = pictures_read(ctl, &work);
-    if (error == IW_OK)
-        error = accounts_choose(ctl, &work, account_id);
-    if (error == IW_OK)
-        error = extract(ctl, &work, &found);
-    enum ctl_exit code = error != IW_OK ? ctl_failed(ctl) : found > 0 ? CTL_DONE : CTL_NEGATIVE;
+    for (bool goes_on = batch_begin(&batch, ctl, false); goes_on && batch_next(&batch);) {
+        work.path = batch.in;
+        work.is_of_several = batch.count > 1;
+        enum ctl_exit code = batch.count > 1 ? picture_extract_apart(ctl, &work, account_id)
+                                             : picture_extract(ctl, &work, account_id);
+        has_failed |= code == CTL_FAILED;
+        answer = code == CTL_DONE ? CTL_DONE : answer;
+    }
     crypto_wipe(work.key, sizeof work.key);
-    codec_picture_free(&work.suspect);
-    codec_picture_free(&work.original);
-    ctl_db_close(work.db);
-    return code;
+    return batch_end(&batch) == CTL_FAILED || has_failed ? CTL_FAILED : answer;
 }
 
 static enum ctl_exit key_run(struct ctl *ctl)
@@ -330,22 +410,26 @@ static enum ctl_exit key_run(struct ctl *ctl)
 
 const struct ctl_command image_watermark_commands[] = {
     {.words = {"image", "embed"},
-     .arguments = "IN OUT",
+     .arguments = "IN... OUT",
      .arguments_least = 2,
-     .arguments_most = 2,
-     .options = {{"--id", "16HEX", "number to embed"},
+     .arguments_most = ctl_arguments_any,
+     .options = {{"--text", "TEXT", "text to embed, as a number that is computed with the key"},
+                 {"--id", "16HEX", "number to embed, instead of a text"},
                  {"--account", "ID", "number of the account whose key is used; none when omitted"},
                  KEY_FILE,
                  {"--verbose", NULL, "print the strength of the mark on stderr"}},
-     .help = "Embed a number in a picture; OUT has the format of IN, regardless of its name.",
-     .example = "imgwardctl image embed --key-file my.key --id 00000000000000a1 photo.png marked.png",
+     .help =
+         "Embed a text or a number in pictures; OUT has the format of IN, regardless of its name.  OUT is a "
+         "file for one picture, an existing folder for several pictures and for the pictures of a folder.",
+     .example = "imgwardctl image embed --key-file my.key --text \"sent to Ada\" photo.png marked.png",
      .run = embed_run},
     {.words = {"image", "extract"},
-     .arguments = "IN",
+     .arguments = "IN...",
      .arguments_least = 1,
-     .arguments_most = 1,
+     .arguments_most = ctl_arguments_any,
      .options =
-         {{"--account", "ID",
+         {{"--text", "TEXT", "a text that embed was given; it stands behind its number"},
+          {"--account", "ID",
            "number of the account whose mark is looked for; all accounts in turn when omitted"},
           KEY_FILE,
           {"--original", "FILE", "unmarked original; allows weaker marks to be read"},
@@ -353,8 +437,8 @@ const struct ctl_command image_watermark_commands[] = {
            "print on stderr the pose, the correlation, the account, order, file and text of the number, "
            "the certainty, and whether the picture is the marked one"}},
      .help = "Print the numbers of a picture's watermarks, one per line; exit code 1 and no output if there "
-             "is no watermark.",
-     .example = "imgwardctl image extract --key-file my.key leaked.jpg",
+             "is no watermark.  The lines of several pictures, or of a folder, begin with the file.",
+     .example = "imgwardctl image extract --key-file my.key --text \"sent to Ada\" leaked.jpg",
      .run = extract_run},
     {.words = {"image", "key"},
      .arguments = "FILE",

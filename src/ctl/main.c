@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -214,7 +215,7 @@ static bool arguments_take(struct ctl *ctl, int argc, const char *const *argv)
         } else if (is_option_allowed && argv[at][0] == '-' && argv[at][1] != '\0') {
             if (!option_take(ctl, argc, argv, &at))
                 return false;
-        } else if (ctl->argument_count < ctl_arguments_max) {
+        } else {
             ctl->arguments[ctl->argument_count++] = argv[at];
         }
     }
@@ -267,10 +268,13 @@ int main(int argc, char **argv)
     struct ctl ctl = {.context = &context, .families = families, .config_path = config_default_path()};
     int at = 1;
     context_init(&context, arena, NULL);
+    ctl.arguments = arena_array(arena, (size_t)argc + 1, sizeof *ctl.arguments);
+    ctl.is_config_named = getenv("IMGWARD_CONFIG") != NULL;
     log_plain_set("imgwardctl");
     log_level_set(LOG_WARN);
     if (at + 1 < argc && strcmp(argv[at], "--config") == 0) {
         ctl.config_path = argv[at + 1];
+        ctl.is_config_named = true;
         at += 2;
     }
     enum ctl_exit code = words_run(&ctl, argc - at, (const char *const *)argv + at);

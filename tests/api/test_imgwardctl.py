@@ -297,6 +297,47 @@ def test_two_concurrent_migrations_apply_once(stack, tmp_path):
     assert last_lines[0].startswith("migrate: 0 applied") and last_lines[1].startswith("migrate: 1 applied")
 
 
+@pytest.fixture
+def alone(stack, tmp_path):
+    """Runs imgwardctl as a person without the service: no configuration; a folder with two pictures and a text."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "in" / "a.png").write_bytes(pictures.png(400, 300))
+    (tmp_path / "in" / "b.jpg").write_bytes(pictures.jpeg(420, 320))
+    (tmp_path / "in" / "readme.txt").write_text("no picture")
+    environment = {name: value for name, value in os.environ.items() if name != "IMGWARD_CONFIG"}
+    return lambda *words: subprocess.run([stack.environment["IMGWARD_CTL"], *words], capture_output=True, text=True,
+                                         timeout=180, cwd=tmp_path, env=environment)
+
+
+def test_pictures_of_a_folder_are_marked_and_read_without_a_configuration(alone, tmp_path):
+    assert alone("image", "key", "my.key").returncode == 0
+    done = alone("image", "embed", "--key-file", "my.key", "--text", "sent to Ada", "in", "out")
+    assert done.returncode == 0 and "1 files that are not pictures were skipped" in done.stderr, done
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.png", "b.jpg"]
+    done = alone("image", "extract", "--key-file", "my.key", "--text", "sent to Ada", "out", "in/a.png")
+    lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and [(line[0], line[2]) for line in lines] == [("out/a.png:", "sent to Ada"), ("out/b.jpg:", "sent to Ada")], done
+    one = alone("image", "extract", "--key-file", "my.key", "--text", "sent to another", "out/a.png")
+    assert one.returncode == 0 and one.stdout.strip() == lines[0][1], one
+    assert alone("image", "extract", "--key-file", "my.key", "in").returncode == 1
+
+
+def test_pictures_are_protected_into_a_folder_and_failures_are_named(alone, tmp_path):
+    weights = os.path.join(ROOT, "data", "protect.weights")
+    done = alone("image", "protect", "--weights", weights, "in/readme.txt", "in/a.png", "in/b.jpg", "out")
+    assert done.returncode == 2 and "in/readme.txt: " in done.stderr and "1 of 3 pictures failed" in done.stderr, done
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["out/a.png", "out/b.jpg"]
+    assert Image.open(tmp_path / "out" / "b.jpg").size == (420, 320)
+    before = (tmp_path / "in" / "a.png").read_bytes()
+    same = alone("image", "protect", "--weights", weights, "in", "in")
+    assert same.returncode == 2 and "would replace the picture" in same.stderr and (tmp_path / "in" / "a.png").read_bytes() == before
+    none = alone("image", "protect", "--weights", weights, "in/a.png", "in/b.jpg", "nowhere")
+    assert none.returncode == 2 and "nowhere: is not a folder" in none.stderr, none
+    key = alone("image", "embed", "--text", "x", "in/a.png", "x.png")
+    assert key.returncode == 2 and "imgwardctl image key FILE" in key.stderr, key
+
+
 def test_a_picture_is_protected_at_standard_where_no_strength_is_given(stack, tmp_path):
     before, after, named = (tmp_path / name for name in ("in.png", "out.png", "named.png"))
     before.write_bytes(pictures.png(200, 150))
