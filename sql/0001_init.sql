@@ -5,23 +5,15 @@
 -- stored in the clear: of an API key there is its SHA-256, of a webhook secret
 -- its ciphertext.
 
-CREATE TABLE plans (
-    name VARCHAR(16) CHARACTER SET ascii NOT NULL PRIMARY KEY,
-    requests_per_minute INT UNSIGNED NOT NULL
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
-
-INSERT INTO plans (name, requests_per_minute) VALUES ('free', 60), ('pro', 300), ('enterprise', 1000);
-
 CREATE TABLE accounts (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     name VARCHAR(100) NOT NULL,
-    plan VARCHAR(16) CHARACTER SET ascii NOT NULL,
+    plan VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'its limits are in the configuration, [plan_NAME]',
     requests_per_minute INT UNSIGNED NULL COMMENT 'overrides the plan',
     status ENUM('active', 'suspended') NOT NULL DEFAULT 'active',
     created_at DATETIME(3) NOT NULL,
     delete_at DATETIME(3) NULL COMMENT 'when a suspended account and all of its rows are deleted',
-    UNIQUE KEY accounts_name (name),
-    CONSTRAINT accounts_plan FOREIGN KEY (plan) REFERENCES plans (name)
+    UNIQUE KEY accounts_name (name)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
 
 CREATE TABLE api_keys (

@@ -285,12 +285,9 @@ rule_parameters() {
 rule_config_keys_read() {
     local code
     code=$(production | grep -vE '^src/base/config(_follow)?\.[ch]$' | code_lines)
-    # PLAN(free) of src/domain/accounts/quota.c reads each quotas_##plan##_... of its definition.
-    code+=$(for plan in $(sed -n 's/.*plans\[\] = {\(.*\)};/\1/p' src/domain/accounts/quota.c | grep -oE '[a-z]+'); do
-        sed -nE "s/.*quotas_##plan##_([a-z_]+).*/\n->quotas_${plan}_\1 /p" src/domain/accounts/quota.c
-    done)
-    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|FOLLOWING|BOOLEAN|QUOTA)\( *[a-z_]+, [a-z_]+, *["I0-9]' |
-        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/' | grep -vxE 'console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
+    # A key of each plan is LIMIT(section, NAME, ...) or QUOTA(section, NAME, ...), a member of struct config_plan.
+    tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|FOLLOWING|BOOLEAN)\( *[a-z_]+, [a-z_]+, *["I0-9]|(LIMIT|QUOTA)\(section, [a-z_]+, [a-z"]' |
+        sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/; s/^section\.//; /^name$/d' | grep -vxE 'console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
         grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }

@@ -39,9 +39,33 @@
             sentence                                                                                         \
     }
 
+/* A key of each plan: a number of struct config_plan. */
+#define LIMIT(section, name, value, least, most, sentence)                                                   \
+    {                                                                                                        \
+#section, #name, CONFIG_INTEGER, offsetof(struct config, section.name), value, least, most, true,    \
+            sentence                                                                                         \
+    }
 #define QUOTA(section, name, value, what)                                                                    \
-    INTEGER(section, name, value, 0, 4611686018427387904, true,                                              \
-            "Most " what " of an account of this plan; 0 means no limit.")
+    LIMIT(section, name, value, 0, 4611686018427387904,                                                      \
+          "Most " what " of an account of this plan; 0 is no limit.")
+
+/* The section of a plan, with the defaults that differ between the plans. */
+#define PLAN(section, rate, in_flight, orders, files, promised, stored, day)                                 \
+    LIMIT(section, requests_per_minute, rate, 1, 1000000,                                                    \
+          "Requests a minute of an account of this plan, with all of its keys."),                            \
+        LIMIT(section, in_flight_max, in_flight, 1, 1024,                                                    \
+              "Requests of an account of this plan that the API serves at the same time."),                  \
+        LIMIT(section, result_retention_s, "0", 0, 315360000,                                                \
+              "Seconds after an order's creation at which its results are deleted; 0 for "                   \
+              "orders.result_retention_s."),                                                                 \
+        QUOTA(section, orders_pending, orders, "orders that have not ended"),                                \
+        QUOTA(section, files_pending, files, "files of orders that have not ended"),                         \
+        QUOTA(section, promised_bytes, promised,                                                             \
+              "bytes that pending orders may upload, store.upload_max_bytes a file"),                        \
+        QUOTA(section, stored_bytes, stored, "bytes in the file store"),                                     \
+        QUOTA(section, files_day, day, "files ordered in a UTC day"),                                        \
+        QUOTA(section, texts_day, day, "new watermark texts in a UTC day"),                                  \
+        QUOTA(section, webhooks, "20", "webhooks")
 
 static const struct config_key keys[] = {
     TEXT(database, socket, "/run/mysqld/mysqld.sock", false,
@@ -85,9 +109,6 @@ static const struct config_key keys[] = {
     INTEGER(api, key_cache_s, "5", 0, 300, true,
             "Seconds for which a process caches an API key, and after which a revocation takes effect at the "
             "latest; 0 disables the cache."),
-    INTEGER(api, in_flight_max, "32", 1, 1024, true,
-            "Most requests of one account that the pool serves at the same time; a plan allows one for each "
-            "30 requests a minute, but at least 4."),
     INTEGER(api, body_max_bytes, "1048576", 1024, 67108864, true, "Largest JSON body in bytes."),
     KIND(CONFIG_WEB_URL, api, public_url, "https://localhost", true,
          "Public base URL of the service: https://host or https://host:port."),
@@ -135,6 +156,8 @@ static const struct config_key keys[] = {
     TEXT(console, sign_up_plan, "free", true, "Plan of an account that a user creates by signing up."),
     INTEGER(console, requests_per_minute, "600", 60, 1000000, true,
             "Requests a minute that the users of one account may send to the console."),
+    INTEGER(console, in_flight_max, "20", 1, 1024, true,
+            "Requests of the users of one account that the console serves at the same time."),
     INTEGER(console, session_idle_s, "43200", 60, 31536000, true,
             "Seconds without a request after which a session ends."),
     INTEGER(console, session_s, "604800", 60, 31536000, true, "Seconds after which every session ends."),
@@ -180,32 +203,13 @@ static const struct config_key keys[] = {
     INTEGER(
         orders, stuck_s, "86400", 60, 31536000, true,
         "Seconds after which an order in progress fails if one of its jobs has had twenty or more attempts."),
-    INTEGER(orders, complete_s, "604800", 10, 315360000, true,
-            "Seconds after creation at which an order's files are deleted."),
-    QUOTA(quotas_free, orders_pending, "500", "orders that have not ended"),
-    QUOTA(quotas_free, files_pending, "5000", "files of orders that have not ended"),
-    QUOTA(quotas_free, promised_bytes, "53687091200",
-          "bytes that pending orders may upload, store.upload_max_bytes a file"),
-    QUOTA(quotas_free, stored_bytes, "10737418240", "bytes in the file store"),
-    QUOTA(quotas_free, files_day, "5000", "files ordered in a UTC day"),
-    QUOTA(quotas_free, texts_day, "5000", "new watermark texts in a UTC day"),
-    QUOTA(quotas_free, webhooks, "20", "webhooks"),
-    QUOTA(quotas_pro, orders_pending, "5000", "orders that have not ended"),
-    QUOTA(quotas_pro, files_pending, "50000", "files of orders that have not ended"),
-    QUOTA(quotas_pro, promised_bytes, "536870912000",
-          "bytes that pending orders may upload, store.upload_max_bytes a file"),
-    QUOTA(quotas_pro, stored_bytes, "107374182400", "bytes in the file store"),
-    QUOTA(quotas_pro, files_day, "50000", "files ordered in a UTC day"),
-    QUOTA(quotas_pro, texts_day, "50000", "new watermark texts in a UTC day"),
-    QUOTA(quotas_pro, webhooks, "20", "webhooks"),
-    QUOTA(quotas_enterprise, orders_pending, "50000", "orders that have not ended"),
-    QUOTA(quotas_enterprise, files_pending, "500000", "files of orders that have not ended"),
-    QUOTA(quotas_enterprise, promised_bytes, "5497558138880",
-          "bytes that pending orders may upload, store.upload_max_bytes a file"),
-    QUOTA(quotas_enterprise, stored_bytes, "1099511627776", "bytes in the file store"),
-    QUOTA(quotas_enterprise, files_day, "1000000", "files ordered in a UTC day"),
-    QUOTA(quotas_enterprise, texts_day, "1000000", "new watermark texts in a UTC day"),
-    QUOTA(quotas_enterprise, webhooks, "20", "webhooks"),
+    INTEGER(orders, result_retention_s, "604800", 10, 315360000, true,
+            "Seconds after an order's creation at which its results are deleted, if its plan has no other "
+            "time."),
+    /* requests, in progress, orders, files, promised bytes, stored bytes, files and texts a day */
+    PLAN(plan_free, "60", "4", "500", "5000", "53687091200", "10737418240", "5000"),
+    PLAN(plan_pro, "300", "10", "5000", "50000", "536870912000", "107374182400", "50000"),
+    PLAN(plan_enterprise, "1000", "32", "50000", "500000", "5497558138880", "1099511627776", "1000000"),
     FOLLOWING(worker, processes, 1, 256,
               "Image processes; 0 follows the machine: one per core, fewer with little memory."),
     INTEGER(worker, lease_s, "30", 5, 3600, true, "Seconds until a lease without a heartbeat expires."),
@@ -274,6 +278,19 @@ static const struct config_key keys[] = {
 };
 
 enum { key_count = sizeof keys / sizeof keys[0] };
+
+/* Keys of the packages before the first release, for the error that an old file gets. */
+static const struct {
+    const char *section;
+    const char *name; /* NULL: each key of the section */
+    const char *instead;
+} renamed[] = {
+    {"orders", "complete_s", "orders.result_retention_s"},
+    {"api", "in_flight_max", "in_flight_max in [plan_free], [plan_pro] and [plan_enterprise]"},
+    {"quotas_free", NULL, "the same key in [plan_free]"},
+    {"quotas_pro", NULL, "the same key in [plan_pro]"},
+    {"quotas_enterprise", NULL, "the same key in [plan_enterprise]"},
+};
 
 struct config_load {
     struct context *context;
@@ -416,6 +433,17 @@ static void value_bad(struct config_load *load, int line, const struct config_ke
                           is_secret ? "..." : value, wanted));
 }
 
+static void key_unknown(struct config_load *load, int line, const char *section, const char *name)
+{
+    struct arena *arena = load->context->arena;
+    const char *remedy = "";
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (strcmp(renamed[i].section, section) == 0 &&
+            (renamed[i].name == NULL || strcmp(renamed[i].name, name) == 0))
+            remedy = arena_printf(arena, "; set %s instead", renamed[i].instead);
+    line_bad(load, line, arena_printf(arena, "section [%s] has no key \"%s\"%s", section, name, remedy));
+}
+
 /*
  * Line reader for inih. inih gives its handler no line number and splits long lines silently,
  * so the lines are counted and measured here.
@@ -440,7 +468,7 @@ static int line_take(void *user, const char *section, const char *name, const ch
     struct arena *arena = load->context->arena;
     const struct config_key *key = key_find(section, name);
     if (key == NULL) {
-        line_bad(load, line, arena_printf(arena, "section [%s] has no key \"%s\"", name, section));
+        key_unknown(load, line, section, name);
         return 1;
     }
     if (load->is_set[key - keys])

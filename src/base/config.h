@@ -16,6 +16,22 @@
 #include "base/context.h"
 #include "base/machine.h"
 
+/* A section [plan_NAME]: every limit of an account of this plan.  model/plan.h finds the section of a plan.
+ */
+struct config_plan {
+    int64_t requests_per_minute;
+    int64_t in_flight_max;      /* requests that the API serves at the same time */
+    int64_t result_retention_s; /* 0: orders.result_retention_s */
+    /* Quotas (enum quota); 0 means no limit. */
+    int64_t orders_pending;
+    int64_t files_pending;
+    int64_t promised_bytes;
+    int64_t stored_bytes;
+    int64_t files_day;
+    int64_t texts_day;
+    int64_t webhooks;
+};
+
 struct config {
     /* [database] */
     const char *database_socket; /* "" to use host and port */
@@ -44,7 +60,6 @@ struct config {
     int64_t api_backlog;
     int64_t api_requests_per_process; /* 0: no limit */
     int64_t api_key_cache_s;          /* 0: off */
-    int64_t api_in_flight_max;
     int64_t api_body_max_bytes;
     const char *api_nginx_file;
     const char *api_public_url;             /* "https://host[:port]", no trailing slash */
@@ -61,6 +76,7 @@ struct config {
     const char *console_sign_up; /* "closed", "invite" or "open" */
     const char *console_sign_up_plan;
     int64_t console_requests_per_minute;
+    int64_t console_in_flight_max;
     int64_t console_session_idle_s;
     int64_t console_session_s;
     int64_t console_reset_s;
@@ -98,34 +114,13 @@ struct config {
     const char
         *store_cors_origins; /* separated by spaces, "" for none; nginx reads its list from the snippet */
     /* [orders] */
-    int64_t orders_pending_s;      /* a pending order fails if it is not confirmed within this time */
-    int64_t orders_rows_kept_days; /* 0 keeps the rows for ever */
-    int64_t orders_stuck_s;        /* an order fails if one of its jobs is retried for longer */
-    int64_t orders_complete_s;     /* files of a complete order are deleted after this time */
-    /* [quotas_free] in the order of enum quota; 0 means no limit */
-    int64_t quotas_free_orders_pending;
-    int64_t quotas_free_files_pending;
-    int64_t quotas_free_promised_bytes;
-    int64_t quotas_free_stored_bytes;
-    int64_t quotas_free_files_day;
-    int64_t quotas_free_texts_day;
-    int64_t quotas_free_webhooks;
-    /* [quotas_pro] in the order of enum quota; 0 means no limit */
-    int64_t quotas_pro_orders_pending;
-    int64_t quotas_pro_files_pending;
-    int64_t quotas_pro_promised_bytes;
-    int64_t quotas_pro_stored_bytes;
-    int64_t quotas_pro_files_day;
-    int64_t quotas_pro_texts_day;
-    int64_t quotas_pro_webhooks;
-    /* [quotas_enterprise] in the order of enum quota; 0 means no limit */
-    int64_t quotas_enterprise_orders_pending;
-    int64_t quotas_enterprise_files_pending;
-    int64_t quotas_enterprise_promised_bytes;
-    int64_t quotas_enterprise_stored_bytes;
-    int64_t quotas_enterprise_files_day;
-    int64_t quotas_enterprise_texts_day;
-    int64_t quotas_enterprise_webhooks;
+    int64_t orders_pending_s;          /* a pending order fails if it is not confirmed within this time */
+    int64_t orders_rows_kept_days;     /* 0 keeps the rows for ever */
+    int64_t orders_stuck_s;            /* an order fails if one of its jobs is retried for longer */
+    int64_t orders_result_retention_s; /* results are deleted this long after the order's creation */
+    struct config_plan plan_free;
+    struct config_plan plan_pro;
+    struct config_plan plan_enterprise;
     /* [worker] */
     int64_t worker_processes; /* image processes */
     int64_t worker_lease_s;

@@ -5,6 +5,7 @@
 #include "domain/accounts/account.h"
 #include "domain/people/member.h"
 #include "http/response.h"
+#include "model/plan.h"
 
 #include <string.h>
 
@@ -18,7 +19,8 @@ static enum iw_error account_answer(struct request *request, const struct accoun
     render_string(render, "name", account->name);
     render_string(render, "plan", account->plan);
     render_string(render, "status", account_status_name(account->status));
-    render_integer(render, "requestsPerMinute", account->requests_per_minute);
+    render_integer(render, "requestsPerMinute",
+                   plan_rate(request->config, account->plan, account->requests_per_minute));
     render_time(render, "createdAt", account->created_at_ms);
     render_object_end(render);
     return IW_OK;

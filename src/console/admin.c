@@ -10,6 +10,7 @@
 #include "domain/accounts/account.h"
 #include "domain/people/member.h"
 #include "http/response.h"
+#include "model/plan.h"
 
 enum { name_code_points_max = 100, plan_code_points_max = 16, requests_per_minute_max = 1000000 };
 
@@ -25,13 +26,15 @@ static int64_t limit_of(const struct page *page)
 
 /* ---- accounts ---- */
 
-static void account_render(struct render *render, const struct account_row *account)
+static void account_render(struct render *render, const struct config *config,
+                           const struct account_row *account)
 {
     render_id(render, "id", account->id);
     render_string(render, "name", account->name);
     render_string(render, "plan", account->plan);
     render_string(render, "status", account_status_name(account->status));
-    render_integer(render, "requestsPerMinute", account->requests_per_minute);
+    render_integer(render, "requestsPerMinute",
+                   plan_rate(config, account->plan, account->requests_per_minute));
     render_time(render, "createdAt", account->created_at_ms);
     render_integer(render, "users", account->user_count);
     render_integer(render, "keys", account->key_count);
@@ -57,7 +60,7 @@ static enum iw_error accounts_show(struct request *request)
     struct render *render = page_begin(request, "accounts");
     for (size_t i = 0; i < rows.count; i++) {
         render_object_begin(render, NULL);
-        account_render(render, &rows.items[i]);
+        account_render(render, request->config, &rows.items[i]);
         render_object_end(render);
     }
     page_end(render, &page, rows.total);
@@ -70,7 +73,7 @@ static enum iw_error account_answer(struct request *request, const struct accoun
     const struct account account = account_of_row(row);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    account_render(render, row);
+    account_render(render, request->config, row);
     render_object_begin(render, "usage");
     enum iw_error error = usage_render(request, render, &account);
     render_object_end(render);
@@ -111,7 +114,7 @@ static enum iw_error account_post(struct request *request)
     response_status(request, 201);
     struct render *render = response_data(request);
     render_object_begin(render, "data");
-    account_render(render, &account);
+    account_render(render, request->config, &account);
     if (link != NULL)
         render_string(render, "link", link);
     render_object_end(render);

@@ -9,6 +9,7 @@
 #include "domain/people/member.h"
 #include "domain/people/user.h"
 #include "http/response.h"
+#include "model/plan.h"
 
 enum { token_code_points_max = 200, code_code_points_max = 40 };
 
@@ -30,7 +31,8 @@ static void session_render(struct render *render, const struct request *request,
         render_string(render, "plan", user->account.plan);
         render_string(render, "status", user->account.is_suspended ? "suspended" : "active");
         render_string(render, "role", user_role_name(user->role));
-        render_integer(render, "resultRetentionSeconds", request->config->orders_complete_s);
+        render_integer(render, "resultRetentionSeconds",
+                       plan_retention_ms(request->config, user->account.plan) / 1000);
         render_object_end(render);
         render_string(render, "csrfToken", session->csrf_token);
     }

@@ -10,6 +10,7 @@
 #include "db/db.h"
 #include "db/erasure.h"
 #include "domain/accounts/quota.h"
+#include "model/plan.h"
 #include "service/redis/redis.h"
 
 enum { name_code_points_max = 100, requests_per_minute_max = 1000000 };
@@ -44,26 +45,35 @@ static enum ctl_exit create_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-static void list_print(const struct ctl *ctl, const struct account_row *accounts, size_t count)
+/* An account with its rate: its own, or that of its plan. */
+struct listed {
+    const struct account_row *account;
+    int64_t requests_per_minute;
+};
+
+static void list_print(const struct ctl *ctl, const struct listed *list, size_t count)
 {
     printf("%6s  %-10s  %-9s  %10s  %5s  %-24s  %s\n", "id", "plan", "status", "per minute", "keys",
            "created", "name");
-    for (size_t i = 0; i < count; i++)
-        printf("%6" PRId64 "  %-10s  %-9s  %9" PRId64 "%c  %5" PRId64 "  %-24s  %s\n", accounts[i].id,
-               accounts[i].plan, account_status_name(accounts[i].status), accounts[i].requests_per_minute,
-               accounts[i].is_overridden ? '*' : ' ', accounts[i].key_count,
-               ctl_time(ctl, accounts[i].created_at_ms), accounts[i].name);
+    for (size_t i = 0; i < count; i++) {
+        const struct account_row *account = list[i].account;
+        printf("%6" PRId64 "  %-10s  %-9s  %9" PRId64 "%c  %5" PRId64 "  %-24s  %s\n", account->id,
+               account->plan, account_status_name(account->status), list[i].requests_per_minute,
+               account->requests_per_minute > 0 ? '*' : ' ', account->key_count,
+               ctl_time(ctl, account->created_at_ms), account->name);
+    }
 }
 
 static void row_render(struct render *render, const void *facts)
 {
-    const struct account_row *account = facts;
+    const struct listed *listed = facts;
+    const struct account_row *account = listed->account;
     render_integer(render, "id", account->id);
     render_string(render, "name", account->name);
     render_string(render, "plan", account->plan);
     render_string(render, "status", account_status_name(account->status));
-    render_integer(render, "requestsPerMinute", account->requests_per_minute);
-    render_boolean(render, "isOverridden", account->is_overridden);
+    render_integer(render, "requestsPerMinute", listed->requests_per_minute);
+    render_boolean(render, "isOverridden", account->requests_per_minute > 0);
     render_integer(render, "keyCount", account->key_count);
     render_time(render, "createdAt", account->created_at_ms);
 }
@@ -80,10 +90,14 @@ static enum ctl_exit list_run(struct ctl *ctl)
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
+    struct listed *list = arena_array(ctl->context->arena, count + 1, sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (struct listed){&accounts[i],
+                                  plan_rate(&config, accounts[i].plan, accounts[i].requests_per_minute)};
     if (ctl_option(ctl, "--json") != NULL)
-        table_array_print(ctl, row_render, accounts, count, sizeof *accounts);
+        table_array_print(ctl, row_render, list, count, sizeof *list);
     else
-        list_print(ctl, accounts, count);
+        list_print(ctl, list, count);
     return CTL_DONE;
 }
 
@@ -161,7 +175,8 @@ static enum ctl_exit plan_run(struct ctl *ctl)
         !account_do(&work, plan_set))
         return CTL_FAILED;
     printf("account %" PRId64 ": %s, %" PRId64 " requests a minute%s\n", account->id, account->plan,
-           account->requests_per_minute, account->is_overridden ? " (individual limit)" : "");
+           plan_rate(&work.config, account->plan, account->requests_per_minute),
+           account->requests_per_minute > 0 ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
@@ -178,7 +193,8 @@ static enum ctl_exit limit_run(struct ctl *ctl)
     if (!account_do(&work, plan_set))
         return CTL_FAILED;
     printf("account %" PRId64 ": %" PRId64 " requests a minute%s\n", account->id,
-           account->requests_per_minute, account->is_overridden ? " (individual limit)" : "");
+           plan_rate(&work.config, account->plan, account->requests_per_minute),
+           account->requests_per_minute > 0 ? " (individual limit)" : "");
     return CTL_DONE;
 }
 
@@ -251,13 +267,32 @@ static enum ctl_exit quota_run(struct ctl *ctl)
     return CTL_DONE;
 }
 
-static void usage_print(const struct account_row *account, const struct quota_numbers *used,
-                        const struct quota_numbers *limits)
+/* An account with its use and its limits. */
+struct usage {
+    const struct account_row *account;
+    const struct config *config;
+    const struct quota_numbers *used, *limits;
+};
+
+static int64_t usage_rate(const struct usage *usage)
 {
+    return plan_rate(usage->config, usage->account->plan, usage->account->requests_per_minute);
+}
+
+/* Days for which results are kept, with a fraction. */
+static double usage_retention_days(const struct usage *usage)
+{
+    return (double)plan_retention_ms(usage->config, usage->account->plan) / (24 * 60 * 60 * 1000.0);
+}
+
+static void usage_print(const struct usage *usage)
+{
+    const struct account_row *account = usage->account;
+    const struct quota_numbers *used = usage->used, *limits = usage->limits;
     printf("id          %" PRId64 "\nname        %s\nplan        %s\nstatus      %s\nper minute  %" PRId64
-           "\n\n%-14s  %20s  %20s  %5s\n",
-           account->id, account->name, account->plan, account_status_name(account->status),
-           account->requests_per_minute, "limit", "used", "allowed", "used");
+           "\nretention   %g days\n\n%-14s  %20s  %20s  %5s\n",
+           account->id, account->name, account->plan, account_status_name(account->status), usage_rate(usage),
+           usage_retention_days(usage), "limit", "used", "allowed", "used");
     for (int i = 0; i < QUOTA_COUNT; i++) {
         printf("%-14s  %20" PRId64, quota_name((enum quota)i), used->of[i]);
         if (limits->of[i] == quota_unlimited)
@@ -269,12 +304,6 @@ static void usage_print(const struct account_row *account, const struct quota_nu
     }
 }
 
-/* An account with its usage and its limits. */
-struct usage {
-    const struct account_row *account;
-    const struct quota_numbers *used, *limits;
-};
-
 static void usage_show(struct render *render, const void *facts)
 {
     const struct usage *usage = facts;
@@ -282,7 +311,9 @@ static void usage_show(struct render *render, const void *facts)
     render_string(render, "name", usage->account->name);
     render_string(render, "plan", usage->account->plan);
     render_string(render, "status", account_status_name(usage->account->status));
-    render_integer(render, "requestsPerMinute", usage->account->requests_per_minute);
+    render_integer(render, "requestsPerMinute", usage_rate(usage));
+    render_integer(render, "resultRetentionSeconds",
+                   plan_retention_ms(usage->config, usage->account->plan) / 1000);
     render_array_begin(render, "limits");
     for (int i = 0; i < QUOTA_COUNT; i++) {
         render_object_begin(render, NULL);
@@ -312,10 +343,11 @@ static enum ctl_exit show_run(struct ctl *ctl)
     if (!account_do(&work, usage_load))
         return CTL_FAILED;
     struct quota_numbers limits = quota_limits(&work.config, work.account.plan, &work.account.quotas);
+    const struct usage usage = {&work.account, &work.config, &work.used, &limits};
     if (ctl_option(ctl, "--json") != NULL)
-        table_object_print(ctl, usage_show, &(struct usage){&work.account, &work.used, &limits});
+        table_object_print(ctl, usage_show, &usage);
     else
-        usage_print(&work.account, &work.used, &limits);
+        usage_print(&usage);
     return CTL_DONE;
 }
 

@@ -4,24 +4,20 @@
 #include "base/text.h"
 #include "db/query.h"
 #include "db/quotas.h"
+#include "model/plan.h"
 
 #define ACCOUNT_COLUMNS                                                                                      \
-    "SELECT a.id, a.name, a.plan, a.status, COALESCE(a.requests_per_minute, p.requests_per_minute), "        \
-    "a.requests_per_minute IS NOT NULL, a.created_at, (SELECT COUNT(*) FROM api_keys k WHERE k.account_id "  \
-    "= a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > "                           \
-    "UTC_TIMESTAMP(3))), (SELECT COUNT(*) FROM users s WHERE s.account_id = a.id), " QUOTA_LIMIT_COLUMNS     \
-    " FROM accounts a JOIN plans p ON p.name = a.plan LEFT JOIN account_usage u ON "                         \
-    "u.account_id = a.id "
+    "SELECT a.id, a.name, a.plan, a.status, a.requests_per_minute, a.created_at, (SELECT COUNT(*) FROM "     \
+    "api_keys k WHERE k.account_id = a.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR "            \
+    "k.expires_at > UTC_TIMESTAMP(3))), (SELECT COUNT(*) FROM users s WHERE s.account_id = "                 \
+    "a.id), " QUOTA_LIMIT_COLUMNS " FROM accounts a LEFT JOIN account_usage u ON u.account_id = a.id "
 
 static enum iw_error plan_check(const struct db *db, const char *plan)
 {
-    struct db_rows rows;
-    const struct db_value values[] = {db_text(plan)};
-    enum iw_error error =
-        db_run(db, "SELECT name FROM plans WHERE name = CONVERT(? USING ascii)", values, 1, &rows);
-    if (error != IW_OK || rows.count > 0)
-        return error;
-    return context_fail(db->context, IW_VALIDATION_FAILED, "There is no plan \"%s\".", plan);
+    if (plan_exists(plan))
+        return IW_OK;
+    return context_fail(db->context, IW_VALIDATION_FAILED,
+                        "There is no plan \"%s\"; the plans are " PLAN_NAMES ".", plan);
 }
 
 enum iw_error accounts_create(const struct db *db, const char *name, const char *plan, int64_t now_ms,
@@ -50,7 +46,6 @@ static void account_read(struct db_row *columns, struct account_row *account)
     account->plan = db_next_text(columns);
     account_status_read(db_next_text(columns), &account->status);
     account->requests_per_minute = db_next_integer(columns);
-    account->is_overridden = db_next_bool(columns);
     account->created_at_ms = db_next_integer(columns);
     account->key_count = db_next_integer(columns);
     account->user_count = db_next_integer(columns);

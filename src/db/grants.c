@@ -16,7 +16,6 @@ static const struct {
     const char *table;
     const char *rights[GRANTS_PROGRAM_COUNT]; /* API, console, worker */
 } grants[] = {
-    {"plans", {R, R, R}},
     {"switches", {R, R, R}},
     {"workers", {R, R, ALL}},
     {"schema_migrations", {R, R, R}},

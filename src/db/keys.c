@@ -9,14 +9,14 @@ enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct ac
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
-    enum iw_error error = db_run(
-        db,
-        "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
-        "COALESCE(a.requests_per_minute, p.requests_per_minute), k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS
-        ", " QUOTA_USE_COLUMNS " FROM api_keys k JOIN accounts a ON a.id = k.account_id JOIN plans p ON "
-        "p.name = a.plan LEFT JOIN account_usage u ON u.account_id = a.id "
-        "WHERE k.digest = ?",
-        parameters, 1, &rows);
+    enum iw_error error =
+        db_run(db,
+               "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
+               "a.requests_per_minute, k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS ", " QUOTA_USE_COLUMNS
+               " FROM api_keys k JOIN accounts a ON a.id = k.account_id LEFT JOIN account_usage u ON "
+               "u.account_id = a.id "
+               "WHERE k.digest = ?",
+               parameters, 1, &rows);
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;

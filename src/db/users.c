@@ -8,9 +8,8 @@
 #define USER_COLUMNS                                                                                         \
     "SELECT s.id, s.role, s.email, s.name, s.language, s.password_hash, s.totp_sealed, s.totp_enabled_at, "  \
     "s.totp_step, s.is_admin, s.is_disabled, s.email_verified_at, s.created_at, s.last_sign_in_at, a.id, "   \
-    "a.name, a.plan, a.status = 'suspended', COALESCE(a.requests_per_minute, "                               \
-    "p.requests_per_minute), " QUOTA_LIMIT_COLUMNS                                                           \
-    " FROM users s JOIN accounts a ON a.id = s.account_id JOIN plans p ON p.name = a.plan "                  \
+    "a.name, a.plan, a.status = 'suspended', a.requests_per_minute, " QUOTA_LIMIT_COLUMNS                    \
+    " FROM users s JOIN accounts a ON a.id = s.account_id "                                                  \
     "LEFT JOIN account_usage u ON u.account_id = a.id "
 
 static void user_read(struct db_row *columns, struct user *user)

@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum {
-    /* A client that keeps one request in progress all the time and gets answers in 2 s sends 30 a minute. */
-    requests_per_minute_each = 30,
-    limit_least = 4
-};
-
 struct in_flight_entry {
     int64_t account_id; /* 0 if there is no request */
     enum in_flight_kind kind;
@@ -59,14 +53,6 @@ static void table_lock(struct in_flight *table)
 static void table_unlock(struct in_flight *table)
 {
     pthread_mutex_unlock(&table->mutex);
-}
-
-unsigned in_flight_limit(const struct account *account, int64_t in_flight_max)
-{
-    unsigned limit = account->requests_per_minute / requests_per_minute_each;
-    if (limit < limit_least)
-        limit = limit_least;
-    return limit < in_flight_max ? limit : (unsigned)in_flight_max;
 }
 
 /* Counts the entries of an account in other slots, of one kind or of any kind (-1). */

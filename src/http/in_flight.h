@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/account.h"
-
 /* Retry-After of a refused request; an account has at most one request of each expensive kind in progress. */
 enum { in_flight_retry_s = 1 };
 enum in_flight_kind { IN_FLIGHT_PLAIN, IN_FLIGHT_SEARCH, IN_FLIGHT_WHOLE_LIST };
@@ -26,12 +24,6 @@ struct in_flight;
 /* Allocates the shared table; call it before forking.  The caller owns the result. */
 struct in_flight *in_flight_new(unsigned slot_count);
 void in_flight_free(struct in_flight *table);
-
-/*
- * Returns how many requests of an account may be in progress: one for each 30 requests a minute, at least 4
- * and at most in_flight_max.
- */
-unsigned in_flight_limit(const struct account *account, int64_t in_flight_max);
 
 /*
  * Enters a request. Returns false, without entering it, if the account already has that many in progress. A

@@ -13,6 +13,8 @@
 #include "http/in_flight.h"
 #include "http/request_metrics.h"
 #include "http/response.h"
+#include "model/account.h"
+#include "model/plan.h"
 
 /* Authenticates the client. The request of a suspended account counts, too. */
 static enum iw_error client_identify(struct request *request)
@@ -22,17 +24,21 @@ static enum iw_error client_identify(struct request *request)
     enum iw_error error = edge != NULL ? edge->authenticate(request) : auth_check(request);
     if (edge != NULL && edge->counter[0] != '\0')
         prefix = arena_printf(request->arena, "%s%s", prefix, edge->counter);
-    if (request->account != NULL)
-        admission_init(&request->admission, request->domain->redis, request->context, prefix,
-                       request->account->id, request->account->requests_per_minute);
+    const struct account *account = request->account;
+    if (account != NULL)
+        admission_init(&request->admission, request->domain->redis, request->context, prefix, account->id,
+                       (unsigned)plan_rate(request->config, account->plan, account->requests_per_minute));
     return error;
 }
 
 /* Takes one of the account's slots for requests in progress. RATE_LIMIT_EXCEEDED if all slots are in use. */
 static enum iw_error place_take(struct request *request)
 {
-    unsigned most = in_flight_limit(request->account, request->config->api_in_flight_max);
-    if (in_flight_enter(request->in_flight, request->in_flight_slot, request->account->id, most))
+    const struct account *account = request->account;
+    unsigned most = account->in_flight_max;
+    if (most == 0)
+        most = (unsigned)plan_of(request->config, account->plan)->in_flight_max;
+    if (in_flight_enter(request->in_flight, request->in_flight_slot, account->id, most))
         return IW_OK;
     request->context->reason = "in_flight";
     request->context->retry_after_s = in_flight_retry_s;

@@ -15,7 +15,8 @@ struct account {
     int64_t id;
     int64_t key_id;
     enum order_channel channel;   /* of the orders that it makes */
-    unsigned requests_per_minute; /* of the plan, or the account's override */
+    unsigned requests_per_minute; /* the account's own rate; 0: the plan's (plan_rate) */
+    unsigned in_flight_max;       /* requests in progress; 0: the plan's */
     bool is_suspended;
     int64_t key_expires_ms;   /* 0: never */
     int64_t key_revoked_ms;   /* 0: never; a revoked key authenticates no request */
@@ -40,8 +41,7 @@ struct account_row {
     const char *name;
     const char *plan;
     enum account_status status;
-    int64_t requests_per_minute; /* the override, or the plan's */
-    bool is_overridden;
+    int64_t requests_per_minute; /* the account's own rate; 0: the plan's (plan_rate) */
     int64_t created_at_ms;
     int64_t key_count;           /* neither revoked nor expired */
     int64_t user_count;          /* of the console */

@@ -113,6 +113,7 @@ struct order_progress {
     const char *thumbnail_store_key; /* NULL: none */
     int64_t created_at_ms;
     int64_t expires_at_ms; /* 0: never */
+    const char *plan;      /* of the account */
 };
 
 /* A watermark text and the file that it marks. */

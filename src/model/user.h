@@ -40,7 +40,7 @@ struct user {
     int64_t created_ms;
     int64_t last_sign_in_ms; /* 0: never */
     const char *account_name;
-    struct account account; /* channel and requests_per_minute are those of the API */
+    struct account account; /* channel, rate and in_flight_max are those of the API */
 };
 
 /* A session in a list. */

@@ -63,6 +63,16 @@ def time_of(text):
     return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def test_a_plan_keeps_results_for_its_own_time(stack, jpeg):
+    """The plan's retention counts when the order completes; another plan has the service's."""
+    def days(plan):
+        order = stack.account_new(plan).order_whole([("a.jpg", jpeg)])
+        return seconds_between(order["createdAt"], order["expiresAt"]) / 86400
+    with stack.configured("plan_pro", "result_retention_s", str(14 * 86400)):
+        assert (days("pro"), days("free")) == (14, 7)
+    assert days("pro") == 7
+
+
 def test_times_are_as_long_as_promised(client, jpeg):
     """The defaults: one hour for an upload, one day until confirmation, seven days for results."""
     created = client.create().data

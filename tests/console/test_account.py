@@ -272,7 +272,9 @@ def test_the_audit_log_tells_what_happened(stack, owner):
 
 def test_the_session_tells_the_limits_of_the_service(stack, owner):
     data = owner.get("/session").data
-    assert data["account"]["resultRetentionSeconds"] == 604800
+    assert data["account"]["resultRetentionSeconds"] == 7 * 86400
+    with stack.configured("plan_free", "result_retention_s", str(14 * 86400)):
+        assert owner.get("/session").data["account"]["resultRetentionSeconds"] == 14 * 86400
     formats = [{"name": "JPEG", "type": "image/jpeg", "extensions": [".jpg", ".jpeg"]},
                {"name": "PNG", "type": "image/png", "extensions": [".png"]},
                {"name": "WebP", "type": "image/webp", "extensions": [".webp"]}]

@@ -14,7 +14,8 @@ def test_an_account_is_made_with_its_owner(stack, operator):
     browser = Browser(stack)
     token = made.data["link"].partition("token=")[2]
     accepted = browser.took(browser.post("/invitations/accept", {"token": token, "name": "O", "password": PASSWORD}))
-    assert accepted.data["account"] == {"id": made.data["id"], "name": name, "plan": "pro", "status": "active", "role": "owner"}
+    assert accepted.data["account"] == {"id": made.data["id"], "name": name, "plan": "pro", "status": "active", "role": "owner",
+                                        "resultRetentionSeconds": 7 * 86400}
     [row] = operator.get("/admin/accounts?keyword=" + name).items
     assert row["users"] == 1 and row["id"] == made.data["id"]
     assert operator.post("/admin/accounts", {"name": name, "plan": "pro"}).fields() == ["name"]

@@ -70,7 +70,7 @@ static enum iw_error plan_change(struct domain *domain, const struct admin_chang
 {
     const struct account_change *wanted = change->wanted;
     const struct account_row *row = change->row;
-    int64_t own = row->is_overridden ? row->requests_per_minute : 0;
+    int64_t own = row->requests_per_minute;
     if (wanted->plan == NULL && wanted->requests_per_minute == account_keep)
         return IW_OK;
     if (wanted->requests_per_minute != account_keep)

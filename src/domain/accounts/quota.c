@@ -1,11 +1,11 @@
 #include "domain/accounts/quota.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "db/usage.h"
+#include "model/plan.h"
 #include "service/redis/reserve.h"
 
 enum {
@@ -17,28 +17,6 @@ enum {
     ahead_max = 64,
     ahead_limit_share = 16
 };
-
-#define PLAN(plan)                                                                                           \
-    {                                                                                                        \
-#plan,                                                                                               \
-        {                                                                                                    \
-            offsetof(struct config, quotas_##plan##_orders_pending),                                         \
-                offsetof(struct config, quotas_##plan##_files_pending),                                      \
-                offsetof(struct config, quotas_##plan##_promised_bytes),                                     \
-                offsetof(struct config, quotas_##plan##_stored_bytes),                                       \
-                offsetof(struct config, quotas_##plan##_files_day),                                          \
-                offsetof(struct config, quotas_##plan##_texts_day),                                          \
-                offsetof(struct config, quotas_##plan##_webhooks),                                           \
-        }                                                                                                    \
-    }
-
-/* The keys of each plan; the first plan is also that of a name that the table does not have. */
-static const struct {
-    const char *name;
-    size_t keys[QUOTA_COUNT];
-} plans[] = {PLAN(free), PLAN(pro), PLAN(enterprise)};
-
-enum { plan_count = sizeof plans / sizeof plans[0] };
 
 /* What a limit counts, and the remedy when it is reached. */
 static const struct {
@@ -58,14 +36,19 @@ static const struct {
 struct quota_numbers quota_limits(const struct config *config, const char *plan,
                                   const struct quota_numbers *own)
 {
-    struct quota_numbers limits;
-    unsigned at = plan_count - 1;
-    while (at > 0 && strcmp(plans[at].name, plan) != 0)
-        at--;
+    const struct config_plan *section = plan_of(config, plan);
+    struct quota_numbers limits = {{
+        [QUOTA_ORDERS_PENDING] = section->orders_pending,
+        [QUOTA_FILES_PENDING] = section->files_pending,
+        [QUOTA_PROMISED_BYTES] = section->promised_bytes,
+        [QUOTA_STORED_BYTES] = section->stored_bytes,
+        [QUOTA_FILES_DAY] = section->files_day,
+        [QUOTA_TEXTS_DAY] = section->texts_day,
+        [QUOTA_WEBHOOKS] = section->webhooks,
+    }};
     for (int i = 0; i < QUOTA_COUNT; i++)
-        limits.of[i] = own->of[i] != quota_of_plan
-                           ? own->of[i]
-                           : *(const int64_t *)((const char *)config + plans[at].keys[i]);
+        if (own->of[i] != quota_of_plan)
+            limits.of[i] = own->of[i];
     return limits;
 }
 

@@ -13,6 +13,7 @@
 #include "db/transaction.h"
 #include "db/usage.h"
 #include "domain/webhooks/webhook_event.h"
+#include "model/plan.h"
 #include "service/files/name.h"
 
 /* The state of one run of the transaction. */
@@ -212,7 +213,8 @@ static enum iw_error order_end(const struct db *db, struct outcome_write *record
         return context_fail(db->context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
     int64_t expires_at_ms =
-        next == ORDER_COMPLETE ? order->created_at_ms + record->domain->config->orders_complete_s * 1000 : 0;
+        next == ORDER_COMPLETE ? order->created_at_ms + plan_retention_ms(record->domain->config, order->plan)
+                               : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
     enum iw_error error = orders_close(db, order, next, record->now_ms, expires_at_ms);

@@ -28,6 +28,7 @@ static void session_fill(const struct domain *domain, const char *token, struct 
     session->account = session->user.account;
     session->account.channel = ORDER_CHANNEL_WEB;
     session->account.requests_per_minute = (unsigned)domain->config->console_requests_per_minute;
+    session->account.in_flight_max = (unsigned)domain->config->console_in_flight_max;
 }
 
 /* At most 200 bytes of printable ASCII. */

@@ -44,6 +44,27 @@ static void test_configuration_errors_name_every_line_and_change_nothing(void)
     CU_ASSERT_EQUAL(config_read(&context, file_with("[api]\npublic_url = https://a.example//\n"), &config),
                     IW_OK);
     CU_ASSERT_STRING_EQUAL(config.api_public_url, "https://a.example");
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context,
+                                file_with("[orders]\ncomplete_s = 86400\n[quotas_pro]\nwebhooks = 5\n"
+                                          "[api]\nin_flight_max = 8\n[redis]\nwebhooks = 5\n"),
+                                &config),
+                    IW_CONFIG_INVALID);
+    static const char *const remedies[] = {
+        "section [orders] has no key \"complete_s\"; set orders.result_retention_s instead",
+        "section [quotas_pro] has no key \"webhooks\"; set the same key in [plan_pro] instead",
+        "section [api] has no key \"in_flight_max\"; set in_flight_max in [plan_free], [plan_pro] and "
+        "[plan_enterprise] instead",
+        "section [redis] has no key \"webhooks\""};
+    const struct context_detail *detail = context.details;
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++, detail = detail->next)
+        CU_ASSERT_STRING_EQUAL(detail->message, remedies[i]);
+    fresh();
+    CU_ASSERT_EQUAL(config_read(&context, file_with("[plan_pro]\nresult_retention_s = 1209600\n"), &config),
+                    IW_OK);
+    CU_ASSERT_EQUAL(config.plan_pro.result_retention_s, 1209600);
+    CU_ASSERT_EQUAL(config.plan_pro.requests_per_minute, 300);
+    CU_ASSERT_EQUAL(config.plan_enterprise.requests_per_minute, 1000);
     char line[400] = "[store]\ncors_origins = ";
     memset(line + strlen(line), 'x', 300);
     fresh();
