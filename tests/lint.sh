@@ -288,7 +288,7 @@ rule_config_keys_read() {
     # A key of each plan is LIMIT(section, NAME, ...) or QUOTA(section, NAME, ...), a member of struct config_plan.
     tr -d '\n' <src/base/config.c | grep -oE '(TEXT|INTEGER|FOLLOWING|BOOLEAN)\( *[a-z_]+, [a-z_]+, *["I0-9]|(LIMIT|QUOTA)\(section, [a-z_]+, [a-z"]' |
         sed -E 's/.*\( *([a-z_]+), ([a-z_]+),.*/\1.\2/; s/^section\.//; /^name$/d' | grep -vxE 'console.(socket|processes|pid_file)|(api|console|worker).database_password_file' | while read -r key; do
-        grep -qE "(->|\.)${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
+        grep -qE "(->|\.|SWITCH\()${key/./_}\b" <<<"$code" || echo "src/base/config.c: no code reads $key"
     done
 }
 

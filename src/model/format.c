@@ -14,7 +14,7 @@ struct format_signature {
     const char *mask;
 };
 
-#define SWITCH(name) offsetof(struct config, image_read_##name)
+#define SWITCH(key) offsetof(struct config, key)
 
 /* Everything that programs without image libraries know of a format; the rest is in codec/driver.h. */
 static const struct {
@@ -61,7 +61,7 @@ static const struct {
                      "image/heic",
                      {".heic", ".heif"},
                      false,
-                     SWITCH(heic),
+                     SWITCH(image_read_heic),
                      {{12, "\0\0\0\0ftyphei\0", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\0"}}},
     [FORMAT_AVIF] = {"avif",
                      "AVIF",
@@ -69,7 +69,7 @@ static const struct {
                      "image/avif",
                      {".avif", NULL},
                      false,
-                     SWITCH(avif),
+                     SWITCH(image_read_avif),
                      {{12, "\0\0\0\0ftypavif", "\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"}}},
     [FORMAT_TIFF] = {"tiff",
                      "TIFF",
@@ -77,7 +77,7 @@ static const struct {
                      "image/tiff",
                      {".tif", ".tiff"},
                      false,
-                     SWITCH(tiff),
+                     SWITCH(image_read_tiff),
                      {{4, "II*\0", "\xff\xff\xff\xff"},
                       {4, "MM\0*", "\xff\xff\xff\xff"},
                       {4, "II+\0", "\xff\xff\xff\xff"},
@@ -88,7 +88,7 @@ static const struct {
                     "image/gif",
                     {".gif", NULL},
                     false,
-                    SWITCH(gif),
+                    SWITCH(image_read_gif),
                     {{6, "GIF87a", "\xff\xff\xff\xff\xff\xff"}, {6, "GIF89a", "\xff\xff\xff\xff\xff\xff"}}},
     /* The upper bytes of the header's size are zero. */
     [FORMAT_BMP] = {"bmp",
@@ -97,7 +97,7 @@ static const struct {
                     "image/bmp",
                     {".bmp", NULL},
                     false,
-                    SWITCH(bmp),
+                    SWITCH(image_read_bmp),
                     {{18, "BM\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
                       "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff"}}},
 };
