@@ -103,6 +103,35 @@ def test_an_extraction_names_its_formats(client):
         "leak.tif: This is a Photoshop document (PSD). Export it as JPEG and upload it again.")
 
 
+@pytest.fixture
+def without_tiff(stack):
+    """The service with image.read_tiff = no, which needs a restart."""
+    def restart():
+        for part in ("api", "worker"):
+            stack.part("stop", part)
+            stack.part("start", part)
+    with stack.configured("image", "read_tiff", "no"):
+        restart()
+        yield
+    restart()
+
+
+def test_a_format_that_is_switched_off_is_refused_by_name(without_tiff, stack, client, marked, tmp_path):
+    data = converted("tiff", marked, tmp_path)
+    refused = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.tif"}})
+    assert refused.status == 400 and refused.json["details"][0] == {
+        "field": "file.fileName",
+        "message": "ends in .tif; it must end in .jpg, .jpeg, .png, .webp, .heic, .heif, .avif, .gif or .bmp"}
+    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.png"}})
+    answer = client.upload(created.data["file"]["uploadUrl"], data)
+    assert (answer.status, answer.json["message"]) == (415, f"leak.png: {SENTENCES['tiff']}")
+    found = extract(client, converted("bmp", marked, tmp_path), name="leak.bmp")
+    assert (found["status"], found["watermarkText"]) == ("detected", TEXT)
+    (tmp_path / "leak.tif").write_bytes(data)
+    told = ctl(stack, "image", "extract", "--account", str(client.account), str(tmp_path / "leak.tif"))
+    assert told.returncode == 2 and SENTENCES["tiff"] in told.stderr, told
+
+
 def test_imgwardctl_reads_them_too(stack, client, marked, tmp_path):
     for form in NAMES:
         file = tmp_path / NAMES[form]
