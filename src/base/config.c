@@ -50,12 +50,12 @@
           "Most " what " of an account of this plan; 0 is no limit.")
 
 /* The section of a plan, with the defaults that differ between the plans. */
-#define PLAN(section, rate, in_flight, orders, files, promised, stored, day)                                 \
+#define PLAN(section, rate, in_flight, retention, orders, files, promised, stored, day)                      \
     LIMIT(section, requests_per_minute, rate, 1, 1000000,                                                    \
           "Requests a minute of an account of this plan, with all of its keys."),                            \
         LIMIT(section, in_flight_max, in_flight, 1, 1024,                                                    \
               "Requests of an account of this plan that the API serves at the same time."),                  \
-        LIMIT(section, result_retention_s, "0", 0, 315360000,                                                \
+        LIMIT(section, result_retention_s, retention, 0, 315360000,                                          \
               "Seconds after an order's creation at which its results are deleted; 0 for "                   \
               "orders.result_retention_s."),                                                                 \
         QUOTA(section, orders_pending, orders, "orders that have not ended"),                                \
@@ -206,10 +206,10 @@ static const struct config_key keys[] = {
     INTEGER(orders, result_retention_s, "604800", 10, 315360000, true,
             "Seconds after an order's creation at which its results are deleted, if its plan has no other "
             "time."),
-    /* requests, in progress, orders, files, promised bytes, stored bytes, files and texts a day */
-    PLAN(plan_free, "60", "4", "500", "5000", "53687091200", "10737418240", "5000"),
-    PLAN(plan_pro, "300", "10", "5000", "50000", "536870912000", "107374182400", "50000"),
-    PLAN(plan_enterprise, "1000", "32", "50000", "500000", "5497558138880", "1099511627776", "1000000"),
+    /* requests, in progress, retention, orders, files, promised bytes, stored bytes, files and texts a day */
+    PLAN(plan_free, "60", "4", "0", "500", "5000", "53687091200", "10737418240", "5000"),
+    PLAN(plan_pro, "300", "10", "0", "5000", "50000", "536870912000", "107374182400", "50000"),
+    PLAN(plan_enterprise, "1000", "32", "0", "50000", "500000", "5497558138880", "1099511627776", "1000000"),
     FOLLOWING(worker, processes, 1, 256,
               "Image processes; 0 follows the machine: one per core, fewer with little memory."),
     INTEGER(worker, lease_s, "30", 5, 3600, true, "Seconds until a lease without a heartbeat expires."),

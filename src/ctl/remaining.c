@@ -4,8 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "db/users.h"
+
+/* The site of nginx.  The Debian package installs it there; make install leaves it in IW_NGINXDIR. */
+#define SITE_FILE "/etc/nginx/sites-available/imgward"
 
 enum { line_bytes = 512 };
 
@@ -81,11 +85,13 @@ static void site_of_nginx(struct remaining *remaining)
     if (site == NULL && remaining->site->error != NULL)
         say(remaining, "nginx does not accept its configuration: %s", remaining->site->error);
     else if (site != NULL && strstr(site, "upstream imgward_api") == NULL)
-        say(remaining,
-            "echo 'include imgward/http.con[f];' >/etc/nginx/conf.d/imgward.conf && systemctl restart nginx");
+        say(remaining, "echo 'include " IW_NGINXDIR "/http.con[f];' >/etc/nginx/conf.d/imgward.conf && "
+                       "systemctl restart nginx");
     else if (site != NULL && strstr(site, "location ^~ /api/v2/") == NULL)
-        say(remaining, "set name and certificate in /etc/nginx/sites-available/imgward, then ln -s "
-                       "../sites-available/imgward /etc/nginx/sites-enabled/ && systemctl restart nginx");
+        say(remaining,
+            "%sset name and certificate in " SITE_FILE ", then ln -s ../sites-available/imgward "
+            "/etc/nginx/sites-enabled/ && systemctl restart nginx",
+            access(SITE_FILE, F_OK) == 0 ? "" : "cp " IW_NGINXDIR "/site.conf " SITE_FILE ", ");
     else if (site != NULL && strstr(site, "server_name imgward.example;") != NULL)
         say(remaining, "set server_name and certificate of nginx's site; it still has imgward.example");
 }
