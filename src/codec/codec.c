@@ -12,11 +12,9 @@
 #include "codec/transfer.h"
 #include "model/sniff.h"
 
-static const struct codec_driver *const drivers[FORMAT_COUNT] = {
-    [FORMAT_JPEG] = &jpeg_driver, [FORMAT_PNG] = &png_driver,   [FORMAT_WEBP] = &webp_driver,
-    [FORMAT_HEIC] = &heif_driver, [FORMAT_AVIF] = &heif_driver, [FORMAT_TIFF] = &tiff_driver,
-    [FORMAT_GIF] = &gif_driver,   [FORMAT_BMP] = &bmp_driver,
-};
+#define DRIVER_ROW(format, row) [format] = &row,
+static const struct codec_driver *const drivers[FORMAT_COUNT] = {DRIVERS(DRIVER_ROW)};
+#undef DRIVER_ROW
 
 static enum iw_error driver_of(struct context *context, const void *data, size_t size,
                                const struct codec_limits *limits, const struct codec_driver **driver)

@@ -45,14 +45,20 @@ struct codec_driver {
     void (*color)(struct codec_keep *keep); /* NULL: nothing. A grey picture became one of colours */
 };
 
-/* The rows. */
-extern const struct codec_driver jpeg_driver;
-extern const struct codec_driver png_driver;
-extern const struct codec_driver webp_driver;
-extern const struct codec_driver heif_driver;
-extern const struct codec_driver tiff_driver;
-extern const struct codec_driver gif_driver;
-extern const struct codec_driver bmp_driver;
+/* X(format, row): every format, and the row of its file. */
+#define DRIVERS(X)                                                                                           \
+    X(FORMAT_JPEG, jpeg_driver)                                                                              \
+    X(FORMAT_PNG, png_driver)                                                                                \
+    X(FORMAT_WEBP, webp_driver)                                                                              \
+    X(FORMAT_HEIC, heif_driver)                                                                              \
+    X(FORMAT_AVIF, heif_driver)                                                                              \
+    X(FORMAT_TIFF, tiff_driver)                                                                              \
+    X(FORMAT_GIF, gif_driver)                                                                                \
+    X(FORMAT_BMP, bmp_driver)
+
+#define DRIVER_DECLARE(format, row) extern const struct codec_driver row;
+DRIVERS(DRIVER_DECLARE)
+#undef DRIVER_DECLARE
 
 /*
  * Decode with a driver into a picture that is all zeros, without cropping or cleaning it. After an

@@ -23,7 +23,7 @@ struct codec_limits {
     struct picture_engine
         engine;              /* of the caller, in addition to the picture; is_read_only: no encoding, and */
                              /* an animation's first frame is decoded */
-    unsigned formats_more;   /* with is_read_only: formats beside JPEG, PNG and WebP, as bits */
+    unsigned formats_more;   /* with is_read_only: formats beside those that are changed, as bits */
     bool is_partial_allowed; /* with is_read_only: missing pixels are no error; the picture */
                              /* ends after its last readable row */
 };

@@ -5,6 +5,26 @@ import numpy
 from PIL import Image
 
 
+# The formats of the service, as clients see them: the name in sentences, the media type and the extensions. Those
+# that every order takes, and those that only an extraction reads.
+CHANGED = [("JPEG", "image/jpeg", [".jpg", ".jpeg"]), ("PNG", "image/png", [".png"]), ("WebP", "image/webp", [".webp"])]
+READ = [("HEIC", "image/heic", [".heic", ".heif"]), ("AVIF", "image/avif", [".avif"]), ("TIFF", "image/tiff", [".tif", ".tiff"]),
+        ("GIF", "image/gif", [".gif"]), ("BMP", "image/bmp", [".bmp"])]
+
+
+def listed(texts):
+    """As the sentences of the service: "JPEG, PNG or WebP"."""
+    return ", ".join(texts[:-1]) + " or " + texts[-1]
+
+
+def titles(formats):
+    return listed([title for title, _, _ in formats])
+
+
+def endings(formats):
+    return listed([ending for _, _, extensions in formats for ending in extensions])
+
+
 def scene(width, height, seed=1):
     """A photo-like picture: soft colour fields, edges, and texture at several scales."""
     random = numpy.random.default_rng(seed)

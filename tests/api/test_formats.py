@@ -85,7 +85,7 @@ def test_other_orders_refuse_it_by_name(client, form, kind, tmp_path):
     texts = {"watermarks": [{"text": "x"}]} if kind == "wtr-embed" else {}
     refused = client.create([{"fileName": NAMES[form], **texts}], kind=kind)
     assert refused.status == 400 and refused.fields() == ["files[0].fileName"]
-    assert refused.json["details"][0]["message"] == f"ends in .{NAMES[form].split('.')[1]}; it must end in .jpg, .jpeg, .png or .webp"
+    assert refused.json["details"][0]["message"] == f"ends in .{NAMES[form].split('.')[1]}; it must end in {pictures.endings(pictures.CHANGED)}"
     created = client.create([{"fileName": "renamed.jpg", **texts}], kind=kind)
     answer = client.upload(created.data["files"][0]["uploadUrl"], data)
     assert (answer.status, answer.json["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
@@ -95,7 +95,7 @@ def test_other_orders_refuse_it_by_name(client, form, kind, tmp_path):
 def test_an_extraction_names_its_formats(client):
     answer = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.psd"}})
     assert answer.json["details"][0]["message"] == (
-        "ends in .psd; it must end in .jpg, .jpeg, .png, .webp, .heic, .heif, .avif, .tif, .tiff, .gif or .bmp")
+        f"ends in .psd; it must end in {pictures.endings(pictures.CHANGED + pictures.READ)}")
     created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.tif"}})
     assert (created.data["file"]["fileFormat"], created.data["file"]["fileType"]) == ("TIFF", "IMG")
     refused = client.upload(created.data["file"]["uploadUrl"], b"8BPS and so on" * 40)

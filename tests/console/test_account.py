@@ -275,12 +275,10 @@ def test_the_session_tells_the_limits_of_the_service(stack, owner):
     assert data["account"]["resultRetentionSeconds"] == 7 * 86400
     with stack.configured("plan_free", "result_retention_s", str(14 * 86400)):
         assert owner.get("/session").data["account"]["resultRetentionSeconds"] == 14 * 86400
-    formats = [{"name": "JPEG", "type": "image/jpeg", "extensions": [".jpg", ".jpeg"]},
-               {"name": "PNG", "type": "image/png", "extensions": [".png"]},
-               {"name": "WebP", "type": "image/webp", "extensions": [".webp"]}]
+    formats = [{"name": title, "type": kind, "extensions": extensions} for title, kind, extensions in pictures.CHANGED]
     service = data["service"]
     assert [entry["name"] for entry in service.pop("extractFormats")] == \
-        ["JPEG", "PNG", "WebP", "HEIC", "AVIF", "TIFF", "GIF", "BMP"]
+        [title for title, _, _ in pictures.CHANGED + pictures.READ]
     assert service == {"maxFileBytes": 52428800, "maxFiles": 100, "maxFileNameBytes": 255, "maxPixels": 100000000,
                        "maxSidePixels": 16384,
                        "minSidePixels": {"antiAi": 64, "watermarkEmbed": 256, "watermarkExtract": 0},

@@ -158,7 +158,7 @@ def test_files_that_the_service_would_refuse_are_shown_before_the_upload(inside,
     (tmp_path / "empty.png").write_bytes(b"")
     inside.go("/new")
     inside.give([tmp_path / "letter.jpg", tmp_path / "tiny.png", tmp_path / "empty.png", files[0]])
-    inside.says("This is not a JPEG, PNG or WebP picture.", "A side has 20 pixels; at least 64 are needed.", "The file is empty.", "1 picture ready")
+    inside.says(f"This is not a {pictures.titles(pictures.CHANGED)} picture.", "A side has 20 pixels; at least 64 are needed.", "The file is empty.", "1 picture ready")
     inside.press("Remove letter.jpg")
     inside.wait(lambda: len(inside.all(".pictures li")) == 3, "three pictures")
     inside.press("Protect 1 picture")

@@ -87,7 +87,7 @@ static void test_other_formats(void)
         {"\xef\xbb\xbf\x89PNG\r\n\x1a\n", 11, "stand before the PNG image"},
         {"<br />\n<b>Warning</b>:  x\nRIFF\1\2\3\4WEBPVP8 ", 43, "stand before the WebP image"},
         {"<br />\n<b>Warning</b>:  Undefined variable", 42, "PHP"},
-        {"RIFF\1\2\3\4WAVEfmt ", 16, "not a JPEG, PNG or WebP"},
+        {"RIFF\1\2\3\4WAVEfmt ", 16, "image, by its first bytes"},
         {"", 0, "0 bytes"},
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
