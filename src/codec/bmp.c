@@ -109,7 +109,7 @@ static enum iw_error bmp_probe(struct context *context, const unsigned char *dat
     return limits_check(context, limits, header);
 }
 
-/* A sample of any number of bits as one of eight; without a mask it is full. */
+/* A sample of any number of bits, scaled to eight bits. Without a mask the sample is full. */
 static unsigned char sample(uint32_t value, uint32_t mask)
 {
     if (mask == 0)
@@ -119,7 +119,7 @@ static unsigned char sample(uint32_t value, uint32_t mask)
     return (unsigned char)(((uint64_t)(value & mask) >> shift) * 255 / most);
 }
 
-/* Up to eight bits: an index into the palette; a missing colour is black. */
+/* Up to eight bits: an index into the palette. A colour that the palette lacks is black. */
 static void palette_row_read(const struct bmp *bmp, const unsigned char *row, uint32_t width_px,
                              unsigned char *rgb)
 {
@@ -141,7 +141,7 @@ static void color_row_read(const struct bmp *bmp, const unsigned char *row, cons
             *samples++ = sample(little(row, (int)step), bmp->masks[c]);
 }
 
-/* The rows that the file has, from the top. A cut bottom-up file lacks its upper rows. */
+/* The rows that the file has, from the top. A cut bottom-up file lacks the upper rows. */
 static enum iw_error bmp_decode(struct context *context, const unsigned char *data, size_t size,
                                 const struct codec_limits *limits, struct codec_picture *picture)
 {
@@ -150,7 +150,7 @@ static enum iw_error bmp_decode(struct context *context, const unsigned char *da
     enum iw_error error = head_read(context, data, size, &bmp, &picture->header);
     if (error != IW_OK)
         return error;
-    /* The last row may lack its padding. */
+    /* The last row may lack the padding. */
     size_t left = bmp.pixels_at < size ? size - bmp.pixels_at + bmp.row_bytes - bmp.used_bytes : 0;
     uint32_t rows =
         left / bmp.row_bytes < image->height_px ? (uint32_t)(left / bmp.row_bytes) : image->height_px;

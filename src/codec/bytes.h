@@ -11,7 +11,7 @@ struct codec_bytes {
     size_t size;
 };
 
-/* Appends. False: no memory. The caller keeps the capacity. */
+/* Appends. False if there is no memory. The caller keeps the capacity. */
 bool bytes_append(struct codec_bytes *bytes, size_t *capacity, const void *data, size_t size);
 
 void bytes_free(struct codec_bytes *bytes);

@@ -1,5 +1,5 @@
 /*
- * CMYK for the engines: an sRGB rendition, and its change applied to the inks.
+ * CMYK for the engines: an sRGB rendition, and a change of it applied to the inks.
  *
  * The conversion is a grid of nodes over the four inks, linear in each ink between the nodes.
  * lcms2 fills it from the profile. Without a profile it is (1 - ink)(1 - black), as in
@@ -60,7 +60,7 @@ static void grid_fill_plain(struct cmyk_grid *grid)
 }
 
 /*
- * Fill one slice of the first ink at a time to save memory. False: the profile gives values
+ * Fills one slice of the first ink at a time to save memory. False if the profile gives values
  * that are not finite.
  */
 static bool grid_fill_by(struct cmyk_grid *grid, cmsHTRANSFORM transform)
@@ -187,7 +187,7 @@ void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_
 
 /* ---- colours to inks ---- */
 
-/* Solve (J J' + damping) w = wanted, a symmetric 3x3 system, by Cramer's rule. */
+/* Solves (J J' + damping) w = wanted, a symmetric 3x3 system, by Cramer's rule. */
 static void solve(const struct slope *slope, const float wanted[colors], float w[colors])
 {
     float m[colors][colors];
@@ -235,7 +235,7 @@ static void pixel_carry(const struct cmyk_grid *grid, const unsigned char *ink, 
     for (int step = 0; step < carry_steps; step++) {
         float wanted[colors];
         grid_slope(grid, out, &slope);
-        /* The slope is that of the rounded inks, which differ from the exact ones by less than one. */
+        /* The slope is that of the rounded inks, which differ from the exact inks by less than one step. */
         for (int c = 0; c < colors; c++) {
             wanted[c] = change[c] - (slope.here[c] - before[c]);
             for (int i = 0; i < inks; i++)

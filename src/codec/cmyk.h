@@ -8,16 +8,16 @@
 struct cmyk_grid;
 
 /*
- * Make the grid of a CMYK profile, or of the plain product without one (NULL, or a profile of
- * other colours). NULL: no memory. The caller frees it.
+ * Makes the grid of a CMYK profile, or of the plain product without one (NULL, or a profile of
+ * other colours). NULL if there is no memory. The caller frees it.
  */
 struct cmyk_grid *cmyk_grid_new(const void *icc, size_t size);
 
-/* Convert count pixels to sRGB. */
+/* Converts count pixels to sRGB. */
 void cmyk_to_rgb(const struct cmyk_grid *grid, const unsigned char *ink, uint32_t count, unsigned char *rgb);
 
 /*
- * Compute the inks whose rendition is `rgb`, near `ink`. Pixels whose rendition is `rgb`
+ * Computes the inks whose rendition is `rgb`, near `ink`. Pixels whose rendition is `rgb`
  * already keep their inks.
  */
 void cmyk_carry(const struct cmyk_grid *grid, const unsigned char *ink, const unsigned char *rgb,

@@ -49,14 +49,14 @@ enum iw_error codec_probe(struct context *context, const void *data, size_t size
     return error != IW_OK ? error : driver->probe(context, data, size, limits, header);
 }
 
-/* 0: more than a palette holds. */
+/* The number of colours, or 0 if a palette does not hold them. */
 static unsigned colors_count(const struct image *image)
 {
     struct palette palette;
     return palette_collect(image, &palette) ? palette.count : 0;
 }
 
-/* End the picture after its last readable row, with a note. IMAGE_CORRUPT: it has too few. */
+/* Ends the picture after the last readable row, with a note. IMAGE_CORRUPT if too few rows are readable. */
 static enum iw_error rows_crop(struct context *context, size_t size, struct codec_picture *picture)
 {
     const struct keep_loss *loss = &picture->keep->loss;
@@ -117,7 +117,7 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
     return error;
 }
 
-/* A lossless file of few colours is small because of them. Note it when the result has too many. */
+/* A lossless file of few colours is small because of them. A note says if the result has too many. */
 static void growth_note(struct context *context, const struct codec_picture *picture)
 {
     if (picture->keep->color_count == 0 || colors_count(&picture->image) != 0)

@@ -1,7 +1,7 @@
 /*
  * Decodes and encodes JPEG, PNG and WebP and keeps everything besides the pixels.
  *
- * A decoded picture can be changed in place. It is encoded in its own format, size and depth
+ * A decoded picture can be changed in place. It is encoded in the format, size and depth of the file
  * with its ICC profile, EXIF, XMP, IPTC, comments, orientation, density and alpha. A JPEG also
  * keeps its quantisation tables, subsampling, entropy coder and progressive scans.
  *
@@ -44,7 +44,7 @@ void codec_open(unsigned formats);
 /* True if codec_decode_rows decodes only the rows that it passes, so that ending it saves time. */
 bool codec_reads_rows(const struct codec_picture *picture);
 
-/* Read and check the header. IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
+/* Reads and checks the header. IMAGE_FORMAT_UNSUPPORTED, IMAGE_CORRUPT, IMAGE_TOO_LARGE, IMAGE_TOO_SMALL. */
 enum iw_error codec_probe(struct context *context, const void *data, size_t size,
                           const struct codec_limits *limits, struct codec_header *header) IW_MUST_USE;
 
@@ -57,7 +57,7 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
                            const struct codec_limits *limits, struct codec_picture *picture) IW_MUST_USE;
 
 /*
- * Decode and pass the rows to taker, top to bottom, each once. Used to compare an encoded
+ * Decodes and passes the rows to taker, top to bottom, each once. Used to compare an encoded
  * result with its source.
  *
  * JPEG holds a few rows at a time, progressive JPEG also its coefficients. PNG and WebP are
@@ -68,28 +68,28 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
                                 void *user) IW_MUST_USE;
 
 /*
- * Encode the picture in its own format. On success the caller owns the bytes. Errors are
+ * Encodes the picture in the format of its file. On success the caller owns the bytes. Errors are
  * SERVER_INTERNAL_ERROR or NO_MEMORY; they are never the file's fault.
  *
- * Notes: PALETTE_EXPANDED when a picture of few colours now has many. METADATA_LEFT_OUT and
+ * Notes: PALETTE_EXPANDED if a picture of few colours has many now. METADATA_LEFT_OUT and
  * CONTENT_CREDENTIALS_REMOVED for metadata that decoding or the opt-out removed.
  */
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes) IW_MUST_USE;
 
 /*
- * Make codec_encode use a higher quality than the file's, for a picture as decoded. Levels 1,
+ * Makes codec_encode use a higher quality than the file's, for a picture as decoded. Levels 1,
  * 2, ... are used in turn: JPEG without chroma subsampling, WebP finally lossless.
  *
- * False: the format has no such level, or its encoder needs more memory than the limits allow.
+ * False if the format has no such level, or if the encoder needs more memory than the limits allow.
  * The picture can then only be freed.
  */
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits);
 
 /*
- * Set plus:DataMining in every XMP packet: prohibited for AI/ML training (PLUS vocabulary), or
+ * Sets plus:DataMining in every XMP packet: prohibited for AI/ML training (PLUS vocabulary), or
  * the file's value if that is stronger. The rest of a packet stays; a broken packet is
- * replaced. IMAGE_TOO_LARGE: a JPEG's XMP has no room for it.
+ * replaced. IMAGE_TOO_LARGE if a JPEG has no room for the longer XMP.
  */
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture) IW_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* A grey picture as one of colours, for marks that grey cannot hold. */
+/* A grey picture as a picture of colours, for marks that grey cannot hold. */
 #include "codec/color.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "codec/driver.h"
 #include "codec/space.h"
 
-/* Copy grey into three channels, with its alpha. Samples have 8 or 16 bits. */
+/* Copies grey into three channels, and alpha into the last. The samples have 8 or 16 bits. */
 static void samples_copy(const struct image *grey, const struct image *color)
 {
     size_t count = (size_t)grey->width_px * grey->height_px, bytes = grey->depth_bits / 8;
@@ -20,7 +20,7 @@ static void samples_copy(const struct image *grey, const struct image *color)
     }
 }
 
-/* Convert the samples by a grey profile, which a picture of colours cannot have. */
+/* Converts the samples by a grey profile, which a picture of colours cannot have. */
 static bool samples_convert(const struct image *grey, const struct image *color, cmsHPROFILE profile,
                             cmsContext lcms)
 {
@@ -39,7 +39,7 @@ static bool samples_convert(const struct image *grey, const struct image *color,
     return transform != NULL;
 }
 
-/* Remove what describes grey samples, or is not true of sRGB. */
+/* Removes what describes grey samples, or is not true of sRGB. */
 static void chunks_drop(struct codec_keep *keep, bool is_converted)
 {
     static const struct {
@@ -57,7 +57,7 @@ static void chunks_drop(struct codec_keep *keep, bool is_converted)
     keep_sweep(keep);
 }
 
-/* Fill the samples of the colour picture. False: no memory. */
+/* Fills the samples of the colour picture. False if there is no memory. */
 static bool samples_expand(const struct codec_picture *picture, const struct image *color, bool *is_converted)
 {
     cmsContext lcms = cmsCreateContext(NULL, NULL);

@@ -5,10 +5,10 @@
 #include "codec/picture.h"
 
 /*
- * Make a grey picture, as decoded, one of three equal colours. Samples with a grey profile are converted
+ * Gives a grey picture, as decoded, three equal colours. Samples with a grey profile are converted
  * to sRGB, and the profile is dropped.
  *
- * False: it needs more memory than the limits allow. The picture is then unchanged.
+ * False if it needs more memory than the limits allow. The picture is then unchanged.
  */
 bool color_expand(struct codec_picture *picture, const struct codec_limits *limits);
 

@@ -16,14 +16,16 @@ struct conversion {
     cmsHTRANSFORM transform; /* NULL until the caller creates it */
 };
 
-/* Open the profiles. False: the profile is broken, or no memory. Call conversion_close in any case. */
+/* Opens the profiles. False if the profile is broken or there is no memory. conversion_close follows in any
+ * case. */
 bool conversion_open(struct conversion *conversion, const void *icc, size_t size);
 
-/* The same from the colour space of a picture. False: it is sRGB, also by default, or no memory. */
+/* The same from the colour space of a picture. False if it is sRGB, also by default, or there is no memory.
+ */
 bool conversion_open_picture(struct conversion *conversion, const struct codec_picture *picture,
                              struct arena *arena);
 
-/* Free the transform, the profiles and the context. */
+/* Frees the transform, the profiles and the context. */
 void conversion_close(struct conversion *conversion);
 
 #endif

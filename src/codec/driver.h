@@ -15,20 +15,20 @@ enum { driver_icc_max_bytes = 4 * 1024 * 1024 };
  * in model/format.c, because programs without image libraries need them.
  */
 struct codec_driver {
-    /* NULL: nothing. Loads what the decoder needs before the process is sealed. */
+    /* Loads what the decoder needs before the process is sealed. May be NULL. */
     void (*prepare)(void);
     enum iw_error (*probe)(struct context *context, const unsigned char *data, size_t size,
                            const struct codec_limits *limits, struct codec_header *header);
     enum iw_error (*decode)(struct context *context, const unsigned char *data, size_t size,
                             const struct codec_limits *limits, struct codec_picture *picture);
-    /* NULL: decode the whole picture, then pass its rows. */
+    /* If it is NULL, the whole picture is decoded before rows are passed. */
     enum iw_error (*decode_rows)(struct context *context, const unsigned char *data, size_t size,
                                  const struct codec_limits *limits, codec_rows_taker *taker, void *user);
-    /* NULL: signature or checksums of the format show a transfer as text. */
+    /* NULL if signature or checksums of the format show a transfer as text. */
     struct transfer_bytes (*compressed)(const unsigned char *data, size_t size);
 
-    /* The profile in the arena. NULL: the format is read as sRGB; the result is NULL if there is no sound
-     * one. */
+    /* The profile in the arena, or NULL if it has no sound profile. A format without this function is sRGB.
+     */
     const unsigned char *(*icc)(struct arena *arena, const struct codec_keep *keep, size_t *size);
     bool has_color_chunks; /* cICP, gAMA, cHRM and sRGB of PNG declare the colour space, too */
     struct {
@@ -41,8 +41,9 @@ struct codec_driver {
                             struct codec_bytes *bytes);
     void (*clean)(struct codec_keep *keep, const unsigned char *data, size_t size); /* see metadata/clean.h */
     const struct packets_place *xmp;
-    bool (*finer)(struct codec_picture *picture, unsigned level); /* NULL: see codec_finer; no level */
-    void (*color)(struct codec_keep *keep); /* NULL: nothing. A grey picture became one of colours */
+    /* For codec_finer. NULL if there is no level. */
+    bool (*finer)(struct codec_picture *picture, unsigned level);
+    void (*color)(struct codec_keep *keep); /* after a grey picture got colours; may be NULL */
 };
 
 /* X(format, row): every format, and the row of its file. */
@@ -61,23 +62,24 @@ DRIVERS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 
 /*
- * Decode with a driver into a picture that is all zeros, without cropping or cleaning it. After an
+ * Decodes with a driver into a picture that is all zeros, without cropping or cleaning it. After an
  * error the caller frees the picture.
  */
 enum iw_error driver_decode(struct context *context, const struct codec_driver *driver, const void *data,
                             size_t size, const struct codec_limits *limits,
                             struct codec_picture *picture) IW_MUST_USE;
 
-/* IMAGE_CORRUPT: the file is truncated. */
+/* IMAGE_CORRUPT, because the file is truncated. */
 enum iw_error driver_cut(struct context *context, size_t size);
 
-/* IMAGE_CORRUPT: the file is damaged. */
+/* IMAGE_CORRUPT, because the file is damaged. */
 enum iw_error driver_damaged(struct context *context, enum format format);
 
-/* The ICC profile, in the arena. NULL: none, or it is broken; not of formats that are only read. */
+/* The ICC profile, in the arena. NULL if there is none, if it is broken, and for formats that are only read.
+ */
 const unsigned char *driver_icc(struct arena *arena, const struct codec_picture *picture, size_t *size);
 
-/* The orientation, 1..8, as in EXIF; 1: unknown. */
+/* The orientation, 1..8, as in EXIF; 1 if it is unknown. */
 unsigned driver_orientation(const struct codec_picture *picture);
 
 #endif

@@ -21,7 +21,7 @@ static int source_read(GifFileType *gif, GifByteType *bytes, int wanted)
     return (int)count;
 }
 
-/* Reads an extension; one of kind "graphics control" sets the transparent colour. */
+/* Reads an extension. An extension "graphics control" sets the transparent colour. */
 static bool extension_read(GifFileType *gif, int *transparent)
 {
     GraphicsControlBlock control;
@@ -38,7 +38,7 @@ static bool extension_read(GifFileType *gif, int *transparent)
     return true;
 }
 
-/* Reads up to the header of the first frame. False: the file ends or is damaged before it. */
+/* Reads up to the header of the first frame. False if the file ends or is damaged before it. */
 static bool frame_find(GifFileType *gif, int *transparent)
 {
     GifRecordType record;
@@ -52,7 +52,7 @@ static bool frame_find(GifFileType *gif, int *transparent)
     return false;
 }
 
-/* Opens the file at its first frame. IMAGE_CORRUPT; then *gif is NULL. */
+/* Opens the file at its first frame. After IMAGE_CORRUPT, *gif is NULL. */
 static enum iw_error gif_open(struct context *context, struct gif_source *source, GifFileType **gif,
                               int *transparent)
 {

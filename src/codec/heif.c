@@ -12,7 +12,7 @@
 #include "codec/driver.h"
 #include "model/sniff.h"
 
-/* Peaks of libheif 1.15 with its decoders at 24 megapixels, with the pixels: of 8 bits 9 to 14.2, of 10
+/* Peaks of libheif 1.15 and the decoders at 24 megapixels, with the pixels: of 8 bits 9 to 14.2, of 10
  * bits 19.5. */
 enum { bytes_px = 15, deep_bytes_px = 20 };
 
@@ -22,7 +22,7 @@ struct heif {
 };
 
 /*
- * libheif starts a thread for libde265, which decodes HEIC. The seal forbids threads, and without one
+ * libheif starts a thread for libde265, which decodes HEIC. The seal forbids threads, and without a thread
  * libde265 works in the calling thread. This definition takes the place of the library's in the whole
  * program.
  */
@@ -125,7 +125,7 @@ static enum iw_error heif_probe(struct context *context, const unsigned char *da
     return error;
 }
 
-/* Copies the decoded picture; its size may differ from what the file's header says. */
+/* Copies the decoded picture, whose size may differ from the header's. */
 static enum iw_error pixels_copy(struct context *context, const struct heif_image *decoded,
                                  struct codec_picture *picture)
 {

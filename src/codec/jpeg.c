@@ -99,7 +99,8 @@ static const struct {
     {JERR_CCIR601_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
 };
 
-/* Map an error by the table. Others mean a damaged file, or a truncated one at the end of the bytes. */
+/* Maps an error by the table. Other errors mean a damaged file, or a truncated file if the bytes have ended.
+ */
 static void reading_fail(struct jpeg_job *job, int code)
 {
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
@@ -149,7 +150,7 @@ static const int warnings_of_loss[] = {
 /*
  * Bytes between two markers. In a header they belong to a segment of a wrong length. After
  * entropy-coded data, padding of one value and up to stray_bytes_most others are form: they align
- * the next marker. With more of them the decoder lost its place in the data before.
+ * the next marker. If there are more, the decoder has lost the place in the data before them.
  */
 static bool is_stray(struct jpeg_job *job)
 {
@@ -167,7 +168,7 @@ static bool is_loss(struct jpeg_job *job)
 {
     if (job->manager.msg_code == JWRN_EXTRANEOUS_DATA)
         return is_stray(job);
-    /* AC coefficients before the DC ones: an unusual order without loss. */
+    /* AC coefficients before the DC coefficients are an unusual order, but no loss. */
     bool is_lossless_order =
         job->manager.msg_code == JWRN_BOGUS_PROGRESSION && job->in.Ss > 0 && job->manager.msg_parm.i[1] == 0;
     for (size_t i = 0; i < sizeof warnings_of_loss / sizeof warnings_of_loss[0]; i++)
@@ -177,7 +178,7 @@ static bool is_loss(struct jpeg_job *job)
 }
 
 /*
- * Record the last complete row when the data end in the first scan. Elsewhere a loss only makes
+ * Records the last complete row when the data end in the first scan. Elsewhere a loss only makes
  * pixels coarse. libjpeg inserts an end marker at the end of the bytes. An arithmetic decoder reads
  * zeros from there without a warning.
  */
@@ -283,7 +284,7 @@ struct sampling {
     int v[keep_components_max];
 };
 
-/* True for factors that are too large for an interleaved scan; each component then gets a separate scan. */
+/* True if the factors are too large for an interleaved scan. Each component then gets a separate scan. */
 static bool is_split(const int *h, const int *v, int count)
 {
     int blocks = 0;
@@ -347,7 +348,7 @@ static void jpeg_step_header(struct jpeg_job *job)
         in->mem->max_memory_to_use = (long)job->limits->memory_max_bytes;
     in->progress = &job->progress;
     job->progress.progress_monitor = jpeg_scan_bound;
-    /* The conversion of a CMYK picture's rows needs its profile. */
+    /* The conversion of a CMYK picture's rows needs the profile. */
     for (int marker = keep_app0; marker <= keep_app0 + 15; marker++)
         if (job->keep != NULL || (marker == keep_app0 + 2 && job->taker != NULL))
             jpeg_save_markers(in, marker, 0xFFFF);
@@ -389,7 +390,7 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
         keep->h_sampling[c] = sampling.h[c];
         keep->v_sampling[c] = sampling.v[c];
         if (table == NULL && is_partial_allowed)
-            continue; /* its scan is missing */
+            continue; /* the scan of the component is missing */
         if (table == NULL)
             ERREXIT1(in, JERR_NO_QUANT_TABLE, component->quant_tbl_no);
         /* Quantisers of zero are invalid and decode to zeros; the largest quantiser reproduces these. */
@@ -398,7 +399,7 @@ static void keep_components(struct keep_jpeg *keep, struct jpeg_decompress_struc
     }
 }
 
-/* True when every coefficient of a progressive picture is complete. */
+/* True if every coefficient of a progressive picture is complete. */
 static bool is_refined(const struct jpeg_decompress_struct *in)
 {
     for (int c = 0; c < in->num_components && in->coef_bits != NULL; c++)
@@ -409,8 +410,8 @@ static bool is_refined(const struct jpeg_decompress_struct *in)
 }
 
 /*
- * Decide whether a picture without an end marker is complete, after all rows. A Huffman decoder
- * reports missing bits, so a single-scan picture lacks only its end marker, which some writers
+ * Decides whether a picture without an end marker is complete, after all rows. A Huffman decoder
+ * reports missing bits, so a single-scan picture lacks only the end marker, which some writers
  * omit. Missing scans, and arithmetic codes that read zeros past the end, must be excluded.
  */
 static void cut_check(struct jpeg_job *job)
@@ -431,7 +432,7 @@ static void cut_check(struct jpeg_job *job)
         job->keep->loss.is_coarse |= !is_whole;
 }
 
-/* Prepare the grid from the profile and the memory of the inks. */
+/* Prepares the grid from the profile and the memory of the inks. */
 static void cmyk_start(struct jpeg_job *job)
 {
     struct jpeg_decompress_struct *in = &job->in;
@@ -537,7 +538,7 @@ static struct jpeg_job *jpeg_job_new(struct context *context)
     return job;
 }
 
-/* Read the header, then run the step (NULL: none). Frees the job. */
+/* Reads the header, then runs the step, if there is one. Frees the job. */
 static enum iw_error jpeg_read(struct jpeg_job *job, void (*step)(struct jpeg_job *job))
 {
     if (jpeg_guarded(job, jpeg_step_header) && step != NULL)
@@ -691,7 +692,7 @@ static void components_set(struct jpeg_compress_struct *out, const struct keep_j
     }
 }
 
-/* Split each scan into one per component, with the same spectral selection and bit positions. */
+/* Splits each scan into one per component, with the same spectral selection and bit positions. */
 static void scans_split(struct jpeg_job *job, const jpeg_scan_info *scans, int count)
 {
     struct jpeg_compress_struct *out = &job->out;
@@ -758,7 +759,7 @@ static void jpeg_step_encode(struct jpeg_job *job)
     jpeg_set_colorspace(out, (J_COLOR_SPACE)keep->color_space);
     components_set(out, keep);
     scans_set(job, keep);
-    /* JFIF and Adobe markers are among the kept ones and are written unchanged. */
+    /* JFIF and Adobe markers are among the kept markers and are written unchanged. */
     out->write_JFIF_header = FALSE;
     out->write_Adobe_marker = FALSE;
     jpeg_start_compress(out, TRUE);

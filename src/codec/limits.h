@@ -25,7 +25,7 @@ struct codec_limits {
                              /* an animation's first frame is decoded */
     unsigned formats_more;   /* with is_read_only: formats beside those that are changed, as bits */
     bool is_partial_allowed; /* with is_read_only: missing pixels are no error; the picture */
-                             /* ends after its last readable row */
+                             /* ends after the last readable row */
 };
 
 /* Properties that the header gives. */

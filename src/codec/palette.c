@@ -13,7 +13,7 @@ static uint32_t pixel_color(const struct image *image, const unsigned char *samp
     return KEEP_TAG(sample[0], sample[1], sample[2], alpha);
 }
 
-/* Find the slot of a colour, or the empty slot for it. At most half of the slots are used. */
+/* Finds the slot of a colour, or the empty slot for it. At most half of the slots are used. */
 static unsigned slot_of(const struct palette *palette, uint32_t color)
 {
     const uint32_t golden = 0x9E3779B1; /* Knuth, The Art of Computer Programming, volume 3, section 6.4 */

@@ -15,13 +15,13 @@ struct palette {
     uint16_t slots[palette_slots];       /* hash table: number of the colour + 1; 0: empty */
 };
 
-/* False: more colours than a palette holds, or 16 bits. */
+/* False if the picture has more colours than a palette holds, or 16 bits. */
 bool palette_collect(const struct image *image, struct palette *palette);
 
-/* Sort colours that are not opaque to the front. */
+/* Sorts colours that are not opaque to the front. */
 void palette_order(struct palette *palette);
 
-/* Write the indices of row y; the palette must hold all its colours. */
+/* Writes the indices of row y; the palette must hold all colours of the row. */
 void palette_row(const struct palette *palette, const struct image *image, uint32_t y,
                  unsigned char *indices);
 

@@ -1,7 +1,7 @@
 /*
  * PNG by libpng, which receives only the chunks that define pixels: header, palette,
  * transparency and pixel data. All others are read, checked and written here, byte for byte;
- * damage in one costs that chunk only.
+ * damage in a chunk costs that chunk only.
  *
  * Pixels are accepted when one of their checksums is right: that of each pixel chunk, or that
  * of the compressed stream.
@@ -129,7 +129,7 @@ static bool is_tag(uint32_t tag)
     return true;
 }
 
-/* Read the next chunk. False: end of the file, or no chunk here. */
+/* Reads the next chunk. False at the end of the file, and if there is no chunk here. */
 static bool png_chunk_next(const unsigned char *data, size_t size, size_t *offset, struct png_chunk *chunk)
 {
     if (size - *offset < chunk_head_bytes)
@@ -203,7 +203,7 @@ static void layout_palette(const struct png_chunk *chunk, struct png_layout *lay
     layout->palette_bytes = chunk->size < most ? chunk->size : most;
 }
 
-/* Same rule as libpng: ignore a damaged, misplaced or empty chunk, and one of the wrong size. */
+/* As libpng does, ignores a chunk that is damaged, misplaced, empty or of the wrong size. */
 static void layout_transparency(const struct png_chunk *chunk, struct png_layout *layout)
 {
     bool is_fit = false;
@@ -220,7 +220,7 @@ static void layout_transparency(const struct png_chunk *chunk, struct png_layout
 }
 
 /*
- * An animation has two frames, or one that is not the still image (PNG specification, third edition,
+ * An animation has two frames, or one frame that is not the still picture (PNG specification, third edition,
  * 11.3.6). Image editors leave acTL behind without frames.
  */
 static bool is_animated(const struct png_layout *layout)
@@ -229,7 +229,7 @@ static bool is_animated(const struct png_layout *layout)
            (layout->frame_count > 1 || (layout->frame_count == 1 && layout->has_frame_data));
 }
 
-/* A palette of greys is a grey picture: its result has no colours, and a third of the samples. */
+/* A palette of greys is a grey picture: the result has no colours, and a third of the samples. */
 static bool is_color(const struct png_layout *layout)
 {
     if (!has_palette_type(layout))
@@ -240,7 +240,7 @@ static bool is_color(const struct png_layout *layout)
     return false;
 }
 
-/* Record a chunk. An unknown critical chunk changes the meaning of the pixels. */
+/* Records a chunk. An unknown critical chunk changes the meaning of the pixels. */
 static enum iw_error layout_chunk(struct context *context, const struct png_chunk *chunk,
                                   struct png_layout *layout)
 {
@@ -279,7 +279,7 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
     }
 }
 
-/* Walk to the end chunk, or to the first place without a chunk. */
+/* Walks to the end chunk, or to the first place without a chunk. */
 static enum iw_error png_layout_walk(struct context *context, const unsigned char *data, size_t size,
                                      struct png_layout *layout)
 {
@@ -324,7 +324,7 @@ struct png_feed {
     const unsigned char *piece;
     size_t piece_bytes;
     unsigned part;                         /* of the next pixel chunk: head, data, checksum */
-    struct png_chunk chunk;                /* of the file: what is left of its data */
+    struct png_chunk chunk;                /* the data of the file that is left */
     uint32_t data_bytes;                   /* of it, in the pixel chunk that is fed */
     uint64_t before_sum_bytes;             /* left before the stream's checksum */
     unsigned char frame[chunk_head_bytes]; /* head of a pixel chunk */
@@ -366,7 +366,7 @@ static void feed_start(struct png_feed *feed, const unsigned char *data, const s
     feed->piece_bytes = (size_t)(at - feed->head);
 }
 
-/* Find the next pixel chunk. False: none. */
+/* Finds the next pixel chunk. False if there is none. */
 static bool feed_chunk(struct png_feed *feed)
 {
     while (feed->offset < feed->end && png_chunk_next(feed->data, feed->end, &feed->offset, &feed->chunk))
@@ -376,8 +376,8 @@ static bool feed_chunk(struct png_feed *feed)
 }
 
 /*
- * The size of the next pixel chunk, 0: none. The stream's checksum is in a separate chunk: libpng reads it
- * after the last row, where a wrong one is only a warning.
+ * The size of the next pixel chunk, or 0 if there is none. The stream's checksum is in a separate chunk:
+ * libpng reads it after the last row, where a wrong checksum is only a warning.
  */
 static uint32_t feed_size(struct png_feed *feed)
 {
@@ -423,12 +423,12 @@ static uint64_t raw_bytes(const struct png_layout *layout)
     static const unsigned samples[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t row =
         ((uint64_t)layout->width_px * samples[layout->color_type] * layout->depth_bits + 7) / 8 + 1;
-    /* Adam7 pads the rows of each of its seven passes to whole bytes. */
+    /* Adam7 pads the rows of each of the seven passes to whole bytes. */
     return layout->is_interlaced ? 2 * (row + 7) * ((uint64_t)layout->height_px + 7)
                                  : row * layout->height_px;
 }
 
-/* True when the compressed stream is complete and its checksum is right. */
+/* True if the compressed stream is complete and has the right checksum. */
 static bool is_stream_whole(const unsigned char *data, const struct png_layout *layout)
 {
     static unsigned char out[64 * 1024];
@@ -546,7 +546,7 @@ static void png_step_decode(struct png_job *job)
     const struct image *image = job->image;
     png_set_read_fn(png, job, source_take);
     png_set_user_limits(png, image->width_px, image->height_px);
-    /* codec_png_decode has checked the sums; feed_size makes a wrong one of the stream harmless. */
+    /* codec_png_decode has checked the sums; feed_size makes a wrong checksum of the stream harmless. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     /* Some writers declare a smaller window than they use. */
     png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
@@ -670,7 +670,7 @@ static bool is_grey_of(const struct image *image, unsigned depth_bits)
     return true;
 }
 
-/* Choose the file's sample format again if the result fits it. */
+/* Chooses the file's sample format again if the result fits it. */
 static void shape_choose(struct png_job *job, struct palette *palette)
 {
     const struct keep_png *keep = &job->keep->png;
@@ -786,8 +786,8 @@ static enum iw_error png_encode_as(struct context *context, const struct codec_p
 }
 
 /*
- * A small change of flat colours takes a fifth less without filters, one of gradients up to a third more. So
- * both are tried on pictures of few colours, and the smaller result counts.
+ * A small change of flat colours takes a fifth less without filters, a change of gradients up to a third
+ * more. So both are tried on pictures of few colours, and the smaller result counts.
  */
 static enum iw_error codec_png_encode(struct context *context, const struct codec_picture *picture,
                                       struct codec_bytes *bytes)

@@ -1,6 +1,6 @@
 /*
- * Replaces the EXIF thumbnail by one of the result, in the same place and with the old one's
- * quantisers and sampling. If it does not fit, the thumbnail is removed.
+ * Replaces the EXIF thumbnail by one of the result, in the same place and with the quantisers
+ * and sampling of the old thumbnail. If the new one does not fit, the thumbnail is removed.
  */
 #include "codec/preview.h"
 
@@ -18,8 +18,8 @@
 enum { thumbnail_side_max_px = 1024 };
 
 /*
- * Decodes the thumbnail of the file to learn its encoding, once: it is overwritten later. False: it cannot be
- * replaced.
+ * Decodes the thumbnail of the file to learn its encoding, once: it is overwritten later. False if it
+ * cannot be replaced.
  */
 static bool thumbnail_learn(struct keep_thumbnail *thumbnail)
 {
@@ -60,8 +60,8 @@ static void thumbnail_fit(const struct image *image, uint32_t *width_px, uint32_
 }
 
 /*
- * Encode into the available room; each attempt increases the quantisers by a quarter. False: it
- * never fits.
+ * Encodes into the available room; each attempt increases the quantisers by a quarter. False if
+ * it never fits.
  */
 static bool preview_encode(struct context *context, struct codec_picture *small,
                            const struct keep_thumbnail *thumbnail)

@@ -6,7 +6,7 @@
 
 #include "codec/picture.h"
 
-/* The colour space that the file declares, as a profile of grey or RGB. NULL: none, or sRGB. */
+/* The colour space that the file declares, as a profile of grey or RGB. NULL if it declares none, or sRGB. */
 cmsHPROFILE space_open(cmsContext lcms, const struct codec_picture *picture, struct arena *arena);
 
 #endif

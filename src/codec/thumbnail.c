@@ -50,7 +50,7 @@ static void box_mean(const struct image *image, const uint32_t x[2], const uint3
     rgba[3] = (unsigned char)((sum[3] + count / 2) / count);
 }
 
-/* Reduce to the thumbnail's size. False: no memory. */
+/* Reduces to the thumbnail's size. False if there is no memory. */
 static bool thumbnail_shrink_to(const struct image *image, uint32_t step, struct thumbnail *thumbnail)
 {
     thumbnail->pixels = malloc((size_t)thumbnail->width_px * thumbnail->height_px * 4);

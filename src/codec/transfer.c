@@ -12,7 +12,7 @@
 /* Enough random bytes that a rule below holds by chance with less than 1e-9. */
 enum { text_values_least = 48, pairs_least = 8, expected_least = 24 };
 
-/* True when every line feed has a carriage return before it. A repeated pattern has few followers. */
+/* True if every line feed has a carriage return before it. A repeated pattern has few followers. */
 static bool has_only_pairs(const struct transfer_bytes *bytes)
 {
     bool followers[256] = {false};
@@ -29,7 +29,7 @@ static bool has_only_pairs(const struct transfer_bytes *bytes)
 }
 
 /*
- * True when the bytes are text and as different as random ones are. The last character may be incomplete,
+ * True if the bytes are text and as different as random ones are. The last character may be incomplete,
  * because a frame has a length in bytes. A JPEG has bytes of 0xFF, which no text has.
  */
 static bool is_text(const struct transfer_bytes *bytes)
@@ -48,7 +48,7 @@ static bool is_text(const struct transfer_bytes *bytes)
     return count >= text_values_least;
 }
 
-/* True when all values but CR and LF occur often. A flat or repeated picture compresses to few values. */
+/* True if all values but CR and LF occur often. A flat or repeated picture compresses to few values. */
 static bool is_random(const struct transfer_bytes *bytes)
 {
     enum { occurrences_least = 4 };
@@ -61,7 +61,7 @@ static bool is_random(const struct transfer_bytes *bytes)
     return true;
 }
 
-/* True when a byte or pair is missing that a transfer removes and of which random bytes have many. */
+/* True if a byte or pair is missing that a transfer removes and of which random bytes have many. */
 static bool lacks_lines(const struct transfer_bytes *bytes)
 {
     bool has_both =

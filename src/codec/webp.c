@@ -111,7 +111,7 @@ static unsigned bool_bits(struct bool_reader *reader, int count)
     return value;
 }
 
-/* Read an optional value and its sign; 0 without the flag. */
+/* Reads an optional value and its sign; 0 without the flag. */
 static int bool_optional(struct bool_reader *reader, int count)
 {
     if (!bool_bit(reader))
@@ -162,7 +162,7 @@ static double vp8_mean_quantiser(const struct vp8_segments *segments, int base)
 }
 
 /*
- * Invert libwebp's mapping from quality to quantiser. It maps x = q/100 to index 127 (1 - c)
+ * Inverts libwebp's mapping from quality to quantiser. It maps x = q/100 to index 127 (1 - c)
  * with c = cbrt(2x/3) below 0.75 and cbrt(2x - 1) above.
  */
 static float vp8_quality(const unsigned char *frame, size_t size)
@@ -204,7 +204,7 @@ static bool is_known_tag(uint32_t tag)
     return is_own_tag(tag) || tag == TAG_ICCP || tag == TAG_EXIF || tag == TAG_XMP;
 }
 
-/* Read the next chunk. False: end of the bytes, or no chunk here. */
+/* Reads the next chunk. False at the end of the bytes, and if there is no chunk here. */
 static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offset, struct webp_chunk *chunk)
 {
     if (*offset > end || end - *offset < chunk_head_bytes)
@@ -226,7 +226,7 @@ static bool webp_chunk_next(const unsigned char *data, size_t end, size_t *offse
     return true;
 }
 
-/* Record the picture's chunk and the alpha plane before it. */
+/* Records the picture's chunk and the alpha plane before it. */
 static void layout_picture(struct webp_layout *layout, const struct webp_chunk *chunk,
                            const struct webp_chunk *alpha)
 {
@@ -239,7 +239,7 @@ static void layout_picture(struct webp_layout *layout, const struct webp_chunk *
     layout->is_cut = chunk->is_cut;
 }
 
-/* Search the chunks of a file or frame for the picture. Returns the offset after the last chunk read. */
+/* Searches the chunks of a file or frame for the picture. Returns the offset after the last chunk read. */
 static size_t picture_find(const unsigned char *data, size_t end, size_t offset, struct webp_layout *layout)
 {
     struct webp_chunk chunk, alpha = {0, 0, NULL, false};
@@ -252,7 +252,7 @@ static size_t picture_find(const unsigned char *data, size_t end, size_t offset,
     return offset;
 }
 
-/* True where a picture's chunk begins and fits, by its signature (RFC 6386, 9.1; RFC 9649, 3.4). */
+/* True if a picture's chunk begins and fits, by its signature (RFC 6386, 9.1; RFC 9649, 3.4). */
 static bool is_picture_start(const unsigned char *at, size_t left)
 {
     if (left < chunk_head_bytes + 10 || little_endian(at + 4) > left - chunk_head_bytes)
@@ -276,7 +276,7 @@ static size_t picture_search(const unsigned char *data, size_t size)
     return size;
 }
 
-/* Record an animation's first frame: place, size and time, then its chunks (RFC 9649, 2.7.1.1). */
+/* Records an animation's first frame: place, size and time, then its chunks (RFC 9649, 2.7.1.1). */
 static void layout_frame(struct webp_layout *layout, const struct webp_chunk *chunk,
                          const unsigned char *canvas)
 {
@@ -291,7 +291,7 @@ static void layout_frame(struct webp_layout *layout, const struct webp_chunk *ch
     layout->is_animated = !is_canvas;
 }
 
-/* Record the frames of a file without a picture. One frame that fills the canvas is a still picture. */
+/* Records the frames of a file without a picture. One frame that fills the canvas is a still picture. */
 static void layout_frames(const unsigned char *data, size_t size, struct webp_layout *layout)
 {
     struct webp_chunk chunk;
@@ -416,7 +416,7 @@ static enum iw_error codec_webp_probe(struct context *context, const unsigned ch
     return error != IW_OK ? error : webp_check_side(context, limits, header);
 }
 
-/* Decode the rows that the bytes have, top to bottom. */
+/* Decodes the rows that the bytes have, top to bottom. */
 static enum iw_error webp_decode_partial(struct context *context, const struct webp_layout *layout,
                                          WebPDecoderConfig *config, struct keep_loss *loss)
 {
@@ -507,7 +507,7 @@ static void webp_config(WebPConfig *config, const struct codec_picture *picture)
     config->alpha_quality = 100;
 }
 
-/* Encode the bare frame; *code receives the library's error. */
+/* Encodes the bare frame; *code receives the library's error. */
 static enum iw_error webp_encode_as(struct context *context, const struct codec_picture *picture,
                                     const WebPConfig *config, struct codec_bytes *bytes,
                                     WebPEncodingError *code)
@@ -638,7 +638,7 @@ static void wrapping_write(const struct webp_wrapping *plan, const struct codec_
 }
 
 /*
- * Wrap the bare frame in bytes with the kept pieces, in place. libwebp drops an alpha plane
+ * Wraps the bare frame in bytes with the kept pieces, in place. libwebp drops an alpha plane
  * that is opaque. The original flags are restored, so the picture keeps its channels.
  */
 static enum iw_error webp_wrap(struct context *context, const struct codec_picture *picture,

@@ -60,7 +60,7 @@ enum image_client_event {
 };
 
 /*
- * Start a process. Its READY answer arrives through image_client_receive. The process inherits
+ * Starts a process. The READY answer arrives through image_client_receive. The process inherits
  * standard error and a fixed environment, and nothing else. It dies with the thread that called
  * this. IO_FAILED.
  */
@@ -68,7 +68,7 @@ enum iw_error image_client_spawn(struct context *context, const struct image_cli
                                  struct image_client *client) IW_MUST_USE;
 
 /*
- * Send a request with its descriptors, indexed by enum image_file, -1 for none. The caller may
+ * Sends a request with its descriptors, indexed by enum image_file, -1 for none. The caller may
  * close them afterwards.
  *
  * PROCESSING_CRASHED: the process is gone. SERVICE_UNAVAILABLE: its socket is full, which
@@ -78,13 +78,13 @@ enum iw_error image_client_send(struct context *context, const struct image_clie
                                 const struct image_request *request,
                                 const int files[image_file_count]) IW_MUST_USE;
 
-/* Receive one answer if there is one. */
+/* Receives one answer if there is one. */
 enum image_client_event image_client_receive(const struct image_client *client, struct image_answer *answer);
 
 /* Kill the process if there is one. The caller must reap it. */
 void image_client_kill(const struct image_client *client);
 
-/* Close the socket; a living process then exits. The caller must reap the pid. */
+/* Closes the socket; a living process then exits. The caller must reap the pid. */
 void image_client_close(struct image_client *client);
 
 #endif

@@ -51,7 +51,7 @@ static int64_t cpu_us(void)
     return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
 }
 
-/* Charge the CPU time since the last stage to this stage. */
+/* Charges the CPU time since the last stage to this stage. */
 static void stage_end(struct image_work *work, enum image_stage stage)
 {
     int64_t now_us = cpu_us();
@@ -130,7 +130,7 @@ static enum iw_error work_thumbnail(struct image_work *work, const struct codec_
     return error;
 }
 
-/* Write the encoded result and free it. */
+/* Writes the encoded result and frees it. */
 static enum iw_error work_output(struct image_work *work, struct codec_bytes *bytes)
 {
     enum iw_error error = file_write(&work->context, work->files[IMAGE_OUTPUT], bytes);
@@ -193,7 +193,7 @@ static enum iw_error embed_in(struct image_work *work, struct codec_picture *pic
     return error != IW_OK ? error : work_thumbnail(work, picture);
 }
 
-/* Decode the input and run an engine on it. */
+/* Decodes the input and runs an engine on the picture. */
 static enum iw_error work_change(struct image_work *work,
                                  enum iw_error (*engine)(struct image_work *work,
                                                          struct codec_picture *picture))
@@ -233,11 +233,11 @@ static enum iw_error extract(struct image_work *work, const struct image *suspec
                              NULL);
 }
 
-/* Read with the original, which may have another format and size. */
+/* Reads with the original, which may have another format and size. */
 static enum iw_error extract_informed(struct image_work *work, const struct codec_picture *suspect)
 {
     struct codec_picture original;
-    /* The engine works at the suspect's scale, and its memory is the same with an original. */
+    /* The engine works at the suspect's scale, and takes the same memory with an original. */
     uint64_t suspect_bytes =
         suspect->image.stride_bytes * suspect->image.height_px + work->limits.engine.bytes_max;
     uint64_t limit_bytes = work->limits.memory_max_bytes;
@@ -316,7 +316,7 @@ static const struct image_kind_row {
 
 /* ---- a request ---- */
 
-/* Bit mask of the files that a request must carry; 0: invalid request. */
+/* Bit mask of the files that a request must carry; 0 for an invalid request. */
 static unsigned request_files(const struct image_request *request)
 {
     if (request->version != image_protocol_version || request->kind >= image_kind_count)
@@ -371,7 +371,7 @@ static enum iw_error work_run(struct image_work *work)
     return kinds[work->request->kind].run(work);
 }
 
-/* Copy a text; truncate it at a code point. */
+/* Copies a text, or as many whole code points as fit. */
 static void text_put(char *room, size_t size, const char *text)
 {
     size_t length = text == NULL ? 0 : strlen(text);
@@ -401,8 +401,8 @@ static void answer_failure(struct image_answer *answer, const struct context *co
     text_put(answer->cause, sizeof answer->cause, context->cause);
 }
 
-/* Serve one request. Its files are mapped or written, but not closed. The answer holds the result or the
- * error. */
+/* Serves one request. The files of the request are mapped or written, but not closed. The answer holds the
+ * result or the error. */
 static void image_loop_serve(const struct image_config *config, const struct image_request *request,
                              const int files[image_file_count], struct image_answer *answer)
 {
@@ -431,7 +431,7 @@ static void image_loop_serve(const struct image_config *config, const struct ima
 
 /* ---- the socket ---- */
 
-/* Assign the packed descriptors to the slots of the request. Surplus descriptors are closed. */
+/* Assigns the packed descriptors to the slots of the request. Surplus descriptors are closed. */
 static void files_unpack(const struct image_request *request, struct msghdr *message,
                          int files[image_file_count])
 {
@@ -452,7 +452,7 @@ static void files_unpack(const struct image_request *request, struct msghdr *mes
     }
 }
 
-/* Receive one request. False: the other end closed the socket or violated the protocol. */
+/* Receives one request. False if the other end closed the socket or violated the protocol. */
 static bool request_take(int socket, struct image_request *request, int files[image_file_count])
 {
     union {
@@ -502,8 +502,8 @@ static size_t memory_held(void)
 }
 
 /*
- * Returns free memory to the kernel. True: the process still holds much more than at its start, so
- * the next picture would have less room than its estimate assumes.
+ * Returns free memory to the kernel. True if the process still holds much more than at the start, so
+ * that the next picture would have less room than the estimate assumes.
  */
 static bool memory_grew(const struct image_config *config, size_t start_bytes)
 {

@@ -1,5 +1,5 @@
 /*
- * The request loop of the sealed image process. It receives requests from its socket, runs the
+ * The request loop of the sealed image process. It receives requests from the socket, runs the
  * kind of work that the table names, and sends answers. Weights and key are loaded before the
  * seal. It uses no database, no network and no file names.
  */
@@ -24,12 +24,12 @@ struct image_config {
 };
 
 /*
- * Send READY with the missing layers of the seal and their cause. Then serve until images_max
+ * Sends READY with the missing layers of the seal and their cause. Then serves until images_max
  * pictures are done or the other end closes.
  */
 void image_loop_run(const struct image_config *config, int socket, unsigned seal_missing, const char *cause);
 
-/* Send READY with the context's error instead: the process cannot start. False without a worker. */
+/* Sends READY with the context's error instead: the process cannot start. False without a worker. */
 bool image_loop_refuse(int socket, const struct context *context, unsigned seal_missing);
 
 #endif

@@ -2,7 +2,7 @@
  * Protocol between the worker and a sealed image process.
  *
  * One unix SOCK_SEQPACKET socket. A message is one struct below in native byte order, because
- * both ends come from one build. A process that is started with another image_build than its own
+ * both ends come from one build. A process that is started with an image_build of another build
  * exits with image_exit_other_build and sends nothing. A request carries its files as descriptors
  * (SCM_RIGHTS) in the order of enum image_file. Only the files that its kind and flags require are sent.
  *
@@ -24,7 +24,7 @@
 enum {
     image_protocol_version = 10,
     image_socket = 3,
-    image_weights = 4, /* descriptor of the weights, when the worker holds them open */
+    image_weights = 4, /* descriptor of the weights, if the worker holds them open */
     image_exit_no_memory = 3,
     image_exit_other_build = 4,
     image_exit_not_run = 127 /* the program cannot be executed */

@@ -1,8 +1,8 @@
 /*
- * imgward-image, which the worker starts. Loads weights and key, seals itself and serves
- * pictures on descriptor 3. Exits with 0 when it is done, with 2 when it could not start: its first answer
- * says why. Exits with
- * 3 when a picture needs more memory than it has, with 4 when the worker is of another build.
+ * imgward-image, which the worker starts. Loads weights and key, seals itself and serves pictures on
+ * descriptor
+ * 3. Exits with 0 at the end, and with 2 if it could not start: the first answer says why. Exits with 3 if a
+ * picture needs more memory than it has, and with 4 if the worker is of another build.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ enum { exit_not_started = 2 };
 struct image_options {
     const char *build;
     const char *weights_path;
-    const char *weights_name; /* in messages, when the path is that of a descriptor */
+    const char *weights_name; /* in messages, if the path is that of a descriptor */
     const char *watermark_key_path;
     uint64_t memory_bytes;
     uint64_t cpu_seconds;
@@ -78,7 +78,7 @@ static bool number_read(const struct image_option *option, const char *text, uin
     return errno == 0 && end != text && *end == '\0' && *number >= option->least && *number <= option->most;
 }
 
-/* Parse one option and its value. Returns the number of arguments used, or 0: invalid. */
+/* Parses one option and its value. Returns the number of arguments used, or 0 if it is invalid. */
 static int option_read(struct image_options *options, char **arguments)
 {
     const struct image_option *option = option_table;
@@ -156,7 +156,7 @@ enum { mapped_least_bytes = 256 << 10 };
 static enum iw_error process_seal(struct context *context, const struct image_options *options,
                                   unsigned *missing)
 {
-    /* A result stands in the process's memory, next to its picture, before it is written. */
+    /* A result stands in the process's memory, next to the picture, before it is written. */
     struct seal_limits limits = {options->memory_bytes, options->memory_bytes / 2,
                                  (unsigned)options->cpu_seconds};
     seal_close_from(image_socket + 1);

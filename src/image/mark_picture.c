@@ -105,7 +105,7 @@ static enum iw_error top_read_back(struct marking *marking)
     return error;
 }
 
-/* Decode the encoded bytes into the picture, so that only one picture is in memory. */
+/* Decodes the encoded bytes into the picture, so that only one picture is in memory. */
 static enum iw_error whole_read_back(struct marking *marking)
 {
     const struct mark_order *order = marking->order;

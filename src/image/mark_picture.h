@@ -17,13 +17,13 @@ struct mark_order {
 };
 
 /*
- * Mark the decoded picture, encode it and read the number from the encoded bytes. When it does
- * not read, try again: first stronger, then a grey picture with colours (note GREY_EXPANDED), then at
- * higher qualities (note ENCODED_FINER). Each
- * attempt decodes order->data again; picture holds it at the start.
+ * Marks the decoded picture, encodes it and reads the number from the encoded bytes. If it does
+ * not read, the next attempt follows: first stronger, then a grey picture with colours (note GREY_EXPANDED),
+ * then at higher qualities (note ENCODED_FINER). Each attempt decodes order->data again; picture holds it at
+ * the start.
  *
  * On success picture is the result, as marked or as decoded from the bytes, and the caller owns
- * the bytes. WATERMARK_NOT_EMBEDDABLE: no attempt reads. Otherwise the codecs' errors. Memory:
+ * the bytes. WATERMARK_NOT_EMBEDDABLE if no attempt reads. Otherwise the codecs' errors. Memory:
  * one picture and a quarter.
  */
 enum iw_error mark_picture(struct context *context, const struct mark_order *order,

@@ -13,8 +13,8 @@
 enum { weights_bytes_max = 1 << 20, tries_max = 3 };
 
 /*
- * The coefficients of a JPEG lie on its encoder's steps.  Encoding removes changes below half a step and
- * enlarges others to a whole one.  On flat colours the result is more visible than the rendered change.  So
+ * The coefficients of a JPEG lie on the encoder's steps.  Encoding removes changes below half a step and
+ * enlarges others to a whole step.  On flat colours the result is more visible than the rendered change.  So
  * the scale is lowered until the decoded change is within the budget and slack_share.
  */
 static const double slack_share = 1.05, scale_least = 0.1;
@@ -144,7 +144,7 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     return error;
 }
 
-/* Note a result below the strength, before the notes on metadata and size. */
+/* Notes a result below the strength, before the notes on metadata and size. */
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
 {

@@ -10,15 +10,15 @@
 #include "engine/protect/protect.h"
 
 /*
- * Read the weights file, check its SHA-256 and create the engine. Call it before the process is
- * sealed. name stands for the path in messages; NULL: the path itself. On success the caller owns
- * *protect and frees it with protect_free. IO_FAILED, WEIGHTS_INVALID, NO_MEMORY.
+ * Reads the weights file, checks the SHA-256 at the end and creates the engine. Call it before the process is
+ * sealed. name stands for the path in messages; if it is NULL, the path itself does. On success the caller
+ * owns *protect and frees it with protect_free. IO_FAILED, WEIGHTS_INVALID, NO_MEMORY.
  */
 enum iw_error protect_picture_open(struct context *context, const char *path, const char *name,
                                    struct protect **protect) IW_MUST_USE;
 
 /*
- * Protect the picture at the strength and encode it with the metadata opt-out. The report
+ * Protects the picture at the strength and encodes it with the metadata opt-out. The report
  * compares the decoded result with the original.
  *
  * On success only the picture's metadata are changed, and the caller owns the bytes. Memory:

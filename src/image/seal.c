@@ -27,7 +27,7 @@ static const int calls_free[] = {
     SCMP_SYS(gettid),       SCMP_SYS(sigaltstack),     SCMP_SYS(getrandom),    SCMP_SYS(sysinfo),
 };
 
-/* Allowed when one argument, masked, has one value. */
+/* Allowed if one argument, masked, has one value. */
 struct call_bound {
     int call;
     unsigned argument;
@@ -81,14 +81,14 @@ static int rules_add(scmp_filter_ctx filter, int socket)
     /* seal_mute: from standard input to standard error only. */
     struct scmp_arg_cmp mute[] = {{0, SCMP_CMP_EQ, STDIN_FILENO, 0}, {1, SCMP_CMP_EQ, STDERR_FILENO, 0}};
     failed |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(dup3), 2, mute);
-    /* dav1d counts the processors, and works without threads when that fails. */
+    /* dav1d counts the processors, and works without threads if that fails. */
     failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(sched_getaffinity), 0);
     return failed;
 }
 
 /*
  * Rights that Landlock removes, as far as the kernel supports them
- * (Documentation/userspace-api/landlock.rst). Its ABI version gives the size of the struct and
+ * (Documentation/userspace-api/landlock.rst). The ABI version of the kernel gives the size of the struct and
  * the valid bits. They are numbers because older headers lack the later names.
  */
 struct landlock_rules {

@@ -22,26 +22,26 @@ struct seal_limits {
 /* Layers that the kernel may refuse. */
 enum seal_layer { SEAL_SECCOMP = 1, SEAL_LANDLOCK = 2 };
 
-/* Close every descriptor from first on. */
+/* Closes every descriptor from first on. */
 void seal_close_from(int first);
 
 /*
- * Seal the calling process, which has one thread and one socket. missing receives the layers
+ * Seals the calling process, which has one thread and one socket. missing receives the layers
  * that the kernel refused.
  *
- * SERVICE_UNAVAILABLE: seccomp is missing. All other layers are active even then, so a caller
+ * SERVICE_UNAVAILABLE if seccomp is missing. All other layers are active even then, so a caller
  * may continue unsealed.
  */
 enum iw_error seal_process(struct context *context, const struct seal_limits *limits, int socket,
                            unsigned *missing) IW_MUST_USE;
 
 /*
- * Replace standard error by standard input, so that a compromised process cannot write to its
+ * Replaces standard error by standard input, so that a compromised process cannot write to its
  * parent's log. Works when sealed.
  */
 void seal_mute(void);
 
-/* Allow the given CPU seconds from now. Can be repeated; works when sealed. */
+/* Allows the given CPU seconds from now. Can be repeated; works when sealed. */
 void seal_cpu_seconds(unsigned seconds);
 
 #endif

@@ -32,7 +32,7 @@ enum account_status { ACCOUNT_ACTIVE, ACCOUNT_SUSPENDED, ACCOUNT_STATUS_COUNT };
 /* "active", "suspended", as in the database; static text. */
 const char *account_status_name(enum account_status status);
 
-/* False when the word is none of them. */
+/* False if the word is none of them. */
 bool account_status_read(const char *name, enum account_status *status);
 
 /* An account as an operator sees it. */

@@ -14,8 +14,8 @@
 
 enum delivery_state {
     DELIVERY_NONE,    /* no state: an illegal transition */
-    DELIVERY_PENDING, /* waits until its time */
-    DELIVERY_SENDING, /* belongs to a worker until its lease ends */
+    DELIVERY_PENDING, /* waits until the time of the next attempt */
+    DELIVERY_SENDING, /* belongs to a worker until the lease ends */
     DELIVERY_DELIVERED,
     DELIVERY_FAILED,
     DELIVERY_STATE_COUNT
@@ -26,9 +26,9 @@ enum delivery_event {
     DELIVERY_EVENT_SUCCEED,  /* the receiver answered 2xx in time */
     DELIVERY_EVENT_RETRY,    /* it did not: retried after a backoff */
     DELIVERY_EVENT_FAIL,     /* no retry is left, or the receiver is gone */
-    DELIVERY_EVENT_LOSE,     /* its worker died or did not record in time */
+    DELIVERY_EVENT_LOSE,     /* the worker died or did not record in time */
     DELIVERY_EVENT_POSTPONE, /* our own trouble; does not count as an attempt */
-    DELIVERY_EVENT_CANCEL,   /* its webhook was deleted or deactivated */
+    DELIVERY_EVENT_CANCEL,   /* the webhook was deleted or deactivated */
     DELIVERY_EVENT_REPEAT,   /* the client requests it again */
     DELIVERY_EVENT_COUNT
 };
@@ -54,7 +54,7 @@ struct delivery_verdict {
     bool is_gone;              /* the receiver is gone: deactivate the webhook */
 };
 
-/* The state after the event; DELIVERY_NONE when the event is illegal in this state. */
+/* The state after the event; DELIVERY_NONE if the event is illegal in this state. */
 enum delivery_state delivery_next(enum delivery_state state, enum delivery_event event);
 
 /*
@@ -65,13 +65,13 @@ enum delivery_state delivery_next(enum delivery_state state, enum delivery_event
 struct delivery_verdict delivery_judge(const struct delivery_answer *answer, int64_t failures,
                                        uint64_t random);
 
-/* True when a webhook has failed for delivery_silence_ms since first_failure_ms (0: it has not failed). */
+/* True if a webhook has failed for delivery_silence_ms since first_failure_ms (0: it has not failed). */
 bool delivery_is_hopeless(int64_t first_failure_ms, int64_t now_ms);
 
 /* "PENDING" and so on, as in the database; NULL for DELIVERY_NONE.  Static text. */
 const char *delivery_state_name(enum delivery_state state);
 
-/* DELIVERY_NONE when there is no such state. */
+/* DELIVERY_NONE if there is no such state. */
 enum delivery_state delivery_state_by_name(const char *name);
 
 /* A leased delivery. */

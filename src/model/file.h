@@ -9,8 +9,8 @@
 #include "model/order.h"
 
 enum file_status {
-    FILE_PENDING,    /* waits for its upload or its fetch */
-    FILE_UPLOADED,   /* its bytes are in the store */
+    FILE_PENDING,    /* waits for an upload or a fetch */
+    FILE_UPLOADED,   /* the bytes are in the store */
     FILE_PROCESSING, /* a worker has leased a job on it */
     FILE_COMPLETE,
     FILE_FAILED,
@@ -20,7 +20,7 @@ enum file_status {
 /* "pending" and so on, the same in database and JSON; static text. */
 const char *file_status_name(enum file_status status);
 
-/* False when the word is none of them. */
+/* False if the word is none of them. */
 bool file_status_read(const char *name, enum file_status *status);
 
 struct order_file {
@@ -52,7 +52,7 @@ struct upload_place {
     const char *name;      /* the client's name of the file */
 };
 
-/* The columns of a file that its upload or fetch sets. */
+/* The columns of a file that the upload or fetch sets. */
 struct upload_facts {
     const char *store_key;
     const char *etag; /* of the object in an object store; NULL: none */

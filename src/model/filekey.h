@@ -35,7 +35,7 @@ struct filekey {
 /* The longest text: "thumb/", two numbers of 19 digits, '/', 'o' and the zero fit. */
 enum { filekey_size = 64 };
 
-/* The folder of a kind in the file store, and the first word of its keys there.  Static text. */
+/* The folder of a kind in the file store, which is the first word of the keys.  Static text. */
 const char *filekey_folder(enum filekey_kind kind);
 
 /* Writes the text of a key; returns its length without the zero. */

@@ -22,7 +22,7 @@ static const struct {
     const char *word;
     const char *title; /* in sentences */
     const char *media_type;
-    const char *extensions[format_extensions_max]; /* a name without an extension gets the first one */
+    const char *extensions[format_extensions_max]; /* a name without an extension gets the first of them */
     bool is_changed;                               /* every order takes it; results have it */
     size_t read_switch; /* key of the configuration that lets extractions read it; 0: none */
     struct format_signature signatures[signatures_max];
@@ -145,7 +145,7 @@ bool format_begins(enum format format, const void *first_bytes, size_t n)
     return false;
 }
 
-/* "A, B or C" of the texts of a set, one after the other. */
+/* Joins the texts of a set, added in turn: "A, B or C". */
 struct format_list {
     const char *done, *last;
 };

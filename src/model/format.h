@@ -1,4 +1,4 @@
-/* The file formats that the service takes and makes: one table of their names everywhere. */
+/* The file formats that the service takes and makes: the one table of their names, first bytes and rules. */
 #ifndef MODEL_FORMAT_H
 #define MODEL_FORMAT_H
 
@@ -59,7 +59,7 @@ const char *format_title(enum format format);
 
 enum { format_extensions_max = 2 };
 
-/* The extensions of the format with their dots; NULL after the last one of fewer.  Static text. */
+/* The extensions of the format with their dots; NULL fills unused places.  Static text. */
 const char *const *format_extensions(enum format format);
 
 /* "image/jpeg" and so on; NULL for FORMAT_NONE.  Static text. */

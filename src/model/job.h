@@ -16,8 +16,8 @@
 
 enum job_state {
     JOB_NONE,   /* no state: an illegal transition */
-    JOB_QUEUED, /* may be leased from its time on */
-    JOB_LEASED, /* belongs to a worker until its lease ends */
+    JOB_QUEUED, /* may be leased from that time on */
+    JOB_LEASED, /* belongs to a worker until the lease ends */
     JOB_DONE,
     JOB_FAILED,
     JOB_REFUSED, /* the client's file or address is at fault; no operator is needed */
@@ -25,7 +25,7 @@ enum job_state {
 };
 
 /*
- * An archive is a job on the whole order; the others are on one file.  A fetch downloads a file from its URL
+ * An archive is a job on the whole order; the others are on one file.  A fetch downloads a file from a URL
  * and queues the job on it.  A push sends a result of a zero-copy order to its output target.
  */
 enum job_kind { JOB_PROTECT, JOB_EMBED, JOB_EXTRACT, JOB_ARCHIVE, JOB_FETCH, JOB_PUSH, JOB_KIND_COUNT };
@@ -35,13 +35,13 @@ enum job_class { JOB_CLASS_IMAGE, JOB_CLASS_TRANSFER, JOB_CLASS_COUNT };
 
 enum job_event {
     JOB_EVENT_LEASE,   /* a worker leases it */
-    JOB_EVENT_FINISH,  /* its result is recorded */
-    JOB_EVENT_RELEASE, /* its worker returns it before it started */
-    JOB_EVENT_LOSE,    /* its worker died or did not renew the lease */
+    JOB_EVENT_FINISH,  /* the result is recorded */
+    JOB_EVENT_RELEASE, /* the worker returns the job before it started */
+    JOB_EVENT_LOSE,    /* the worker died or did not renew the lease */
     JOB_EVENT_RETRY,   /* a transient failure or a dead process */
     JOB_EVENT_FAIL,    /* the limit is reached, or a retry cannot help */
     JOB_EVENT_REFUSE,  /* the same, and the client's file or address is at fault */
-    JOB_EVENT_CANCEL,  /* its order ended without it */
+    JOB_EVENT_CANCEL,  /* the order ended without the job */
     JOB_EVENT_REOPEN,  /* an operator requeues a failed job */
     JOB_EVENT_COUNT
 };
@@ -71,7 +71,7 @@ struct job_verdict {
 /* The longest backoff. */
 enum { job_wait_max_ms = 15 * 60 * 1000 };
 
-/* The state after the event; JOB_NONE when the event is illegal in this state. */
+/* The state after the event; JOB_NONE if the event is illegal in this state. */
 enum job_state job_next(enum job_state state, enum job_event event);
 
 /*
@@ -94,16 +94,16 @@ const char *job_kind_name(enum job_kind kind);
 /* "image", "transfer", as in the database; static text. */
 const char *job_class_name(enum job_class class);
 
-/* False when there is no such kind. */
+/* False if there is no such kind. */
 bool job_kind_read(const char *name, enum job_kind *kind);
 
 /* "queued" and so on, as in the database; static text.  NULL for JOB_NONE. */
 const char *job_state_name(enum job_state state);
 
-/* JOB_NONE when there is no such state. */
+/* JOB_NONE if there is no such state. */
 enum job_state job_state_by_name(const char *name);
 
-/* A leased job with the fields of order and file that its kind needs; texts are the arena's. */
+/* A leased job with the fields of order and file that the kind needs; texts are the arena's. */
 struct job {
     int64_t id;
     int64_t account_id;
@@ -119,12 +119,12 @@ struct job {
     enum order_type order_type;
     enum order_strength strength; /* valid for ORDER_ANTI_AI */
     bool is_zero_copy;
-    bool has_original;  /* an extraction with its unmarked original */
+    bool has_original;  /* an extraction with the unmarked original */
     bool has_thumbnail; /* the order has one already */
 
     const char *file_name;
-    const char *store_key;      /* of the input; NULL when it was deleted */
-    const char *original_key;   /* of the unmarked original; NULL when there is none */
+    const char *store_key;      /* of the input; NULL if it was deleted */
+    const char *original_key;   /* of the unmarked original; NULL if there is none */
     const char *etag;           /* of the input in an object store; NULL: not confirmed by one */
     const char *original_etag;  /* the same for the original */
     const char *error_code;     /* of the file, or of the original: the uploaded object was refused */
@@ -136,7 +136,7 @@ struct job {
     const char *target_url;     /* JOB_PUSH */
     int64_t target_expires_ms;  /* JOB_PUSH */
     const char *target_headers; /* JOB_PUSH: a JSON object of strings for the request; NULL: none */
-    const char *result_key;     /* JOB_PUSH: the result's bytes; NULL when they were deleted */
+    const char *result_key;     /* JOB_PUSH: the result's bytes; NULL if they were deleted */
     enum format result_format;  /* JOB_PUSH */
 };
 

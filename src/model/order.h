@@ -54,20 +54,20 @@ const char *order_channel_name(enum order_channel channel);
 const char *order_strength_name(enum order_strength strength);
 const char *order_event_name(enum order_event event);
 
-/* False when the word is none of them; case counts. */
+/* False if the word is none of them; case counts. */
 bool order_type_read(const char *name, enum order_type *type);
 bool order_status_read(const char *name, enum order_status *status);
 bool order_channel_read(const char *name, enum order_channel *channel);
 bool order_strength_read(const char *name, enum order_strength *strength);
 
 /*
- * The status after event on an order of that type and status.  False when the event is illegal there; then
+ * The status after event on an order of that type and status.  False if the event is illegal there; then
  * next is unchanged.
  */
 bool order_next(enum order_type type, enum order_status status, enum order_event event,
                 enum order_status *next);
 
-/* True when expiry is the only event left. */
+/* True if expiry is the only event left. */
 bool order_is_ended(enum order_status status);
 
 /* A new order id: 41 bits of milliseconds since 2024-01-01 UTC, then 22 random bits. */
@@ -88,7 +88,7 @@ struct order {
     const char *zip_store_key;       /* NULL: there is no archive */
     const char *thumbnail_store_key; /* NULL: there is no thumbnail */
     unsigned file_count;
-    unsigned file_rows; /* files that were read with it, originals included; 0 when none were read */
+    unsigned file_rows; /* files that were read with it, originals included */
     unsigned completed_file_count;
     const char *watermark_text;     /* NULL: none */
     int64_t certainty;              /* of watermark_text; 0: none */

@@ -21,7 +21,7 @@ const struct picture_engine *picture_engine(enum order_type type)
 
 /*
  * Peak memory of libwebp 1.2.4 in addition to the pixels, bytes per pixel, measured at 24 to
- * 100 megapixels. Lossless pictures and alpha planes use its lossless encoder with ARGB and
+ * 100 megapixels. Lossless pictures and alpha planes use the lossless encoder with ARGB and
  * hash chains. The fastest method, used for large pictures, needs less.
  */
 enum {
@@ -55,7 +55,7 @@ static void png_load(const struct picture_form *form, uint64_t pixels, struct pi
     load->encode_bytes += form->depth_bits == 16 ? load->pixel_bytes : load->pixel_bytes / 2;
 }
 
-/* A format without a row takes its pixels only. */
+/* A format without a row takes the pixels only. */
 static void (*const loads[FORMAT_COUNT])(const struct picture_form *form, uint64_t pixels,
                                          struct picture_load *load) = {
     [FORMAT_JPEG] = jpeg_load, [FORMAT_PNG] = png_load, [FORMAT_WEBP] = webp_load};
@@ -94,7 +94,7 @@ enum iw_error picture_check_memory(struct context *context, const struct picture
     struct picture_load small = *load;
     if (most_bytes == 0 || needed_bytes <= most_bytes)
         return IW_OK;
-    /* The same picture with a part of its sides. */
+    /* The same picture with shorter sides. */
     for (unsigned percent = 99; picture_work_bytes(&small, engine) > most_bytes && percent > 0; percent--) {
         uint64_t part = (uint64_t)percent * percent, whole = 10000;
         small = (struct picture_load){load->width_px * percent / 100, load->height_px * percent / 100,

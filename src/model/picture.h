@@ -1,5 +1,5 @@
 /*
- * The memory that a picture takes in an image process, estimated from its header. The image process refuses
+ * The memory that a picture takes in an image process, estimated from the header. The image process refuses
  * a picture before it decodes a pixel. The pool, which has no image library, refuses the upload by the same
  * numbers.
  */
@@ -38,7 +38,7 @@ struct picture_form {
     uint32_t depth_bits;
     bool is_lossless;           /* WebP */
     bool is_cmyk;               /* JPEG: the inks are kept beside the pixels */
-    uint64_t coefficient_bytes; /* JPEG: all of them, when they are held at once; else 0 */
+    uint64_t coefficient_bytes; /* JPEG: all of them, if they are held at once; else 0 */
 };
 
 /* Peaks with the pixels, without the engine. */
@@ -63,7 +63,7 @@ uint64_t picture_work_bytes(const struct picture_load *load, const struct pictur
 uint64_t picture_allowed_bytes(uint64_t process_bytes);
 
 /*
- * IMAGE_TOO_LARGE with the need, the limit and the size that fits, when the work takes more than most_bytes;
+ * IMAGE_TOO_LARGE with the need, the limit and the size that fits, if the work takes more than most_bytes;
  * 0 is no limit.
  */
 enum iw_error picture_check_memory(struct context *context, const struct picture_load *load,

@@ -42,7 +42,7 @@ static inline int64_t quota_term(int64_t now_ms)
     return now_ms / quota_term_ms;
 }
 
-/* True when a reserve counts among the files of the UTC day of a time. */
+/* True if a reserve counts among the files of the UTC day of a time. */
 static inline bool quota_reserve_is_of_day(const struct quota_reserve *reserve, int64_t now_ms)
 {
     int64_t day_ms = 24 * 60 * 60 * 1000;
@@ -58,10 +58,10 @@ enum {
 /* "ordersPending", as in answers, logs, metrics and commands; static text. */
 const char *quota_name(enum quota quota);
 
-/* The quota of a name; -1 when there is none. */
+/* The quota of a name; -1 if there is none. */
 int quota_find(const char *name);
 
-/* True when a use of amount more exceeds a limit. */
+/* True if a use of amount more exceeds a limit. */
 static inline bool quota_exceeds(int64_t limit, int64_t used, int64_t amount)
 {
     return limit != quota_unlimited && amount > 0 && used + amount > limit;

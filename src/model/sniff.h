@@ -1,5 +1,5 @@
 /*
- * Identifies an image by its first bytes. Uses no image library, so that the API can refuse
+ * Identifies a picture by its first bytes. Uses no image library, so that the API can refuse
  * other formats while they arrive.
  */
 #ifndef MODEL_SNIFF_H
@@ -19,7 +19,7 @@ enum { sniff_bytes = 256 };
 enum format sniff_format(const void *first_bytes, size_t n);
 
 /*
- * A sentence for the client about a file that its order does not accept: the format, if it is a known one,
+ * A sentence for the client about a file that the order does not accept: the format, if it is known,
  * and how to convert it. Static, or the arena's.
  */
 const char *sniff_advice(struct arena *arena, const void *first_bytes, size_t n);

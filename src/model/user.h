@@ -19,7 +19,7 @@ const char *user_role_name(enum user_role role);
 const char *user_language_name(enum user_language language);
 const char *token_purpose_name(enum token_purpose purpose);
 
-/* False when the word is none of them. */
+/* False if the word is none of them. */
 bool user_role_read(const char *name, enum user_role *role);
 bool user_language_read(const char *name, enum user_language *language);
 

@@ -22,7 +22,7 @@ enum webhook_event_type {
 /* "order.antiAi.completed" and so on; static text. */
 const char *webhook_event_type_name(enum webhook_event_type type);
 
-/* The event that reports the end of an order; false when a status has none. */
+/* The event that reports the end of an order; false if a status has none. */
 bool webhook_event_type_of(enum order_type type, enum order_status status, enum webhook_event_type *event);
 
 /* The status that an event of an order reports, also after the order changed; false for a test. */
@@ -39,7 +39,7 @@ struct webhook {
     int64_t updated_ms;
 };
 
-/* An event and its delivery to one webhook. */
+/* An event and the delivery to one webhook. */
 struct webhook_event {
     int64_t id;
     int64_t order_id; /* 0: a test */
@@ -49,7 +49,7 @@ struct webhook_event {
     int64_t failures;
     int64_t response_status; /* of the last attempt; 0: none, or no answer */
     const char *reason;      /* why the last attempt failed; NULL: it did not */
-    int64_t available_ms;    /* of the next attempt, while one is due */
+    int64_t available_ms;    /* of the next attempt, while an attempt is due */
     int64_t tried_ms;        /* 0: not yet */
     int64_t delivered_ms;    /* 0: not yet */
 };

@@ -13,7 +13,7 @@
 
 /* ---- one piece ---- */
 
-/* JFIF 1.02: version, unit, densities, then the sides of an RGB thumbnail and its pixels. */
+/* JFIF 1.02: version, unit, densities, then the sides and the pixels of an RGB thumbnail. */
 static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 {
     enum { whole_bytes = 14, width_at = 12, height_at = 13 };
@@ -25,8 +25,8 @@ static void jfif_clean(struct codec_keep *keep, struct keep_chunk *chunk)
 }
 
 /*
- * Removes the previews of an EXIF block. If is_kept and the keep has none yet, a thumbnail that can be
- * replaced stays and is recorded in the keep.
+ * Removes the previews of an EXIF block. If is_kept is set and the keep has no thumbnail yet, a thumbnail
+ * that can be replaced stays and is recorded in the keep.
  */
 static void previews_clean(struct codec_keep *keep, struct exif *exif, bool is_kept)
 {
@@ -96,7 +96,7 @@ static const struct clean_rule jpeg_rules[] = {
     {keep_app0, "JFIF", 5, jfif_clean, 0},
     {keep_app0, "JFXX", 5, NULL, KEEP_LEFT_PREVIEW},
     {keep_app0 + 1, "Exif\0", 6, exif_clean, 0},
-    /* CIPA DC-007: offsets of the pictures after this one. */
+    /* CIPA DC-007: offsets of the pictures after the main picture. */
     {keep_app0 + 2, "MPF", 4, NULL, KEEP_LEFT_FURTHER},
     /* ISO 21496-1: presence or parameters of a gain map. */
     {keep_app0 + 2, "urn:iso:std:iso:ts:21496:-1", 28, NULL, KEEP_LEFT_GAIN_MAP},
@@ -156,7 +156,7 @@ static bool is_box(const struct keep_chunk *chunk)
 }
 
 /*
- * Classify a box by its first segment. C2PA's description begins with its type; other JUMBF
+ * Classifies a box by the first segment. C2PA's description begins with the type of the box; other JUMBF
  * stays. All other boxes belong to JPEG XT, and their residual would restore the unchanged
  * picture.
  */
@@ -211,7 +211,7 @@ static void segments_clean(struct codec_keep *keep)
 
 /* ---- chunks that a file has once ---- */
 
-/* A WebP has one chunk of each. Readers use the first, and so does the encoder. */
+/* A WebP has one chunk of each tag. Readers use the first chunk, and so does the encoder. */
 static void twins_clean(struct codec_keep *keep)
 {
     static const uint32_t tags[] = {KEEP_TAG('I', 'C', 'C', 'P'), KEEP_TAG('E', 'X', 'I', 'F'),
@@ -234,7 +234,7 @@ static void trailer_look(struct codec_keep *keep, const unsigned char *data, siz
     /* First box of a film (ISO 14496-12, 4.3), after Samsung's header. */
     static const char film[] = "ftyp";
     enum { film_within_bytes = 256 };
-    /* Skip padding. */
+    /* Padding is no data. */
     while (size > 0 && (*data == 0 || (*data == 0xFF && (size < 2 || data[1] != 0xD8)))) {
         data++;
         size--;
@@ -254,7 +254,7 @@ static void trailer_look(struct codec_keep *keep, const unsigned char *data, siz
 void clean_jpeg(struct codec_keep *keep, const unsigned char *data, size_t size)
 {
     size_t end = exif_jpeg_bytes(data, size);
-    /* A JPEG without its end marker has no data behind it. */
+    /* A JPEG without an end marker has no data behind it. */
     if (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0)
         end = size;
     trailer_look(keep, data + end, size - end);

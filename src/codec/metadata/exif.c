@@ -39,7 +39,7 @@ static void number_put(const struct exif *exif, size_t at, uint32_t value)
 
 /* ---- directories ---- */
 
-/* Bytes of one value of a type (TIFF 6.0, page 15); 0 when it is not known. */
+/* Bytes of one value of a type (TIFF 6.0, page 15); 0 if the type is not known. */
 static unsigned type_bytes(unsigned type)
 {
     static const unsigned char sizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
@@ -51,7 +51,7 @@ static size_t table_bytes(const struct exif_table *table)
     return 2 + (size_t)table->entry_count * entry_bytes + 4;
 }
 
-/* Add the directory at `at`. False: outside the block, or already known. */
+/* Adds the directory at `at`. False if it is outside the block or already known. */
 static bool table_add(struct exif *exif, size_t at)
 {
     if (exif->table_count == exif_tables_max || at < head_bytes || exif->size < 2 || at > exif->size - 2)
@@ -65,14 +65,14 @@ static bool table_add(struct exif *exif, size_t at)
     return true;
 }
 
-/* Offset of the link to the next directory; 0: none. */
+/* Offset of the link to the next directory; 0 if there is none. */
 static size_t link_at(const struct exif *exif, const struct exif_table *table)
 {
     size_t at = table->at + table_bytes(table) - 4;
     return at + 4 <= exif->size ? at : 0;
 }
 
-/* Entry of a tag in a directory; 0: none. */
+/* Entry of a tag in a directory; 0 if there is none. */
 static size_t entry_find(const struct exif *exif, const struct exif_table *table, unsigned tag)
 {
     for (unsigned i = 0; i < table->entry_count; i++) {
@@ -83,7 +83,7 @@ static size_t entry_find(const struct exif *exif, const struct exif_table *table
     return 0;
 }
 
-/* Offset of an entry's values, all within the block; 0: outside. */
+/* Offset of an entry's values, all within the block; 0 if they are outside. */
 static size_t values_at(const struct exif *exif, size_t entry, size_t *size)
 {
     uint64_t bytes = (uint64_t)type_bytes(number(exif, entry + 2, 2)) * number(exif, entry + 4, 4);
@@ -92,7 +92,7 @@ static size_t values_at(const struct exif *exif, size_t entry, size_t *size)
     return bytes == 0 || at < head_bytes || bytes > exif->size || at > exif->size - bytes ? 0 : at;
 }
 
-/* The n-th integer of an entry. False: none. */
+/* The n-th integer of an entry. False if there is none. */
 static bool entry_number(const struct exif *exif, size_t entry, size_t n, uint32_t *value)
 {
     size_t size = 0;
@@ -106,7 +106,7 @@ static bool entry_number(const struct exif *exif, size_t entry, size_t n, uint32
     return true;
 }
 
-/* Add the directories that the entry refers to. */
+/* Adds the directories that the entry refers to. */
 static void tables_below(struct exif *exif, const struct exif_table *table, unsigned tag)
 {
     uint32_t at = 0;
@@ -142,7 +142,7 @@ bool exif_open(struct exif *exif, unsigned char *bytes, size_t size)
 
 /* ---- pictures ---- */
 
-/* True when the bytes overlap neither a directory nor the head. */
+/* True if the bytes overlap neither a directory nor the head. */
 static bool is_apart(const struct exif *exif, size_t at, size_t size)
 {
     for (unsigned i = 0; i < exif->table_count; i++)
@@ -163,7 +163,7 @@ static bool range_blank(const struct exif *exif, size_t at, size_t size)
 }
 
 /*
- * Zero the JPEG or the strips of a directory, at most the size of the block, because strips do
+ * Zeroes the JPEG or the strips of a directory, at most the size of the block, because strips do
  * not overlap.
  */
 static bool pictures_blank(const struct exif *exif, const struct exif_table *table)
@@ -208,7 +208,7 @@ bool exif_thumbnail_find(const struct exif *exif, struct exif_thumbnail *thumbna
     return true;
 }
 
-/* Store a number in an entry, in the entry's type. */
+/* Stores a number in an entry, in the entry's type. */
 static void entry_put(const struct exif *exif, size_t entry, uint32_t value)
 {
     if (entry == 0 || number(exif, entry + 4, 4) != 1)
@@ -254,7 +254,7 @@ bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep)
     return is_any;
 }
 
-/* IFD0's field of the tag with one unsigned number of any size. 0: there is none. */
+/* IFD0's field of the tag with one unsigned number of any size. 0 if there is none. */
 static uint32_t unsigned_number(const struct exif *exif, unsigned tag)
 {
     size_t entry = entry_find(exif, &exif->tables[0], tag);

@@ -34,41 +34,42 @@ struct exif_thumbnail {
     size_t room;
 };
 
-/* Find the directories, after JPEG's prefix if there is one. False: not a TIFF block. */
+/* Finds the directories, after JPEG's prefix if there is one. False if this is no TIFF block. */
 bool exif_open(struct exif *exif, unsigned char *bytes, size_t size);
 
-/* False: no JPEG thumbnail that can be replaced in place. */
+/* False if there is no JPEG thumbnail that can be replaced in place. */
 bool exif_thumbnail_find(const struct exif *exif, struct exif_thumbnail *thumbnail);
 
-/* Set length and size of the JPEG that was written to the thumbnail's room, and zero the rest of it. */
+/* Sets length and size of the JPEG that was written to the thumbnail's room, and zeroes the rest of the room.
+ */
 void exif_thumbnail_set(const struct exif *exif, const struct exif_thumbnail *thumbnail, size_t size,
                         uint32_t width_px, uint32_t height_px);
 
-/* Remove all directories after IFD0 from the chain and zero their pictures. True: there was one. */
+/* Removes all directories after IFD0 from the chain and zeroes their pictures. True if there was one. */
 bool exif_chain_cut(struct exif *exif);
 
 /*
- * Zero the pictures of directories below IFD0 and every JPEG stream elsewhere in the block, as
- * in maker notes. keep: a thumbnail that stays, or NULL. True: there was one.
+ * Zeroes the pictures of directories below IFD0 and every JPEG stream elsewhere in the block, as
+ * in maker notes. keep is a thumbnail that stays, or NULL. True if there was one.
  */
 bool exif_previews_blank(struct exif *exif, const struct exif_thumbnail *keep);
 
-/* IFD0's orientation, 1..8 (EXIF 2.32, section 4.6.4); 1: unknown. */
+/* IFD0's orientation, 1..8 (EXIF 2.32, section 4.6.4); 1 if it is unknown. */
 unsigned exif_orientation(const struct exif *exif);
 
-/* The bytes of IFD0's field of the tag, in the block. NULL: none. */
+/* The bytes of IFD0's field of the tag, in the block. NULL if there is none. */
 const unsigned char *exif_field(const struct exif *exif, unsigned tag, size_t *size);
 
-/* Remove the field of the tag from IFD0 and zero its value. */
+/* Removes the field of the tag from IFD0 and zeroes the value. */
 void exif_field_remove(struct exif *exif, unsigned tag);
 
 /*
- * Length of the JPEG stream at data with its end marker; 0: none. For a truncated stream, the
- * length of its headers.
+ * Length of the JPEG stream at data with the end marker; 0 if there is none. For a truncated stream, the
+ * length of the headers.
  */
 size_t exif_jpeg_bytes(const unsigned char *data, size_t size);
 
-/* Zero every JPEG stream. True: there was one. */
+/* Zeroes every JPEG stream. True if there was one. */
 bool exif_jpegs_blank(unsigned char *data, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Everything of a file besides its pixels: the pieces of its metadata, and how the file was encoded. */
+/* Everything of a file besides the pixels: the pieces of its metadata, and how the file was encoded. */
 #ifndef CODEC_METADATA_KEEP_H
 #define CODEC_METADATA_KEEP_H
 
@@ -24,7 +24,7 @@ struct keep_chunk {
     struct keep_chunk *next;
 };
 
-/* Kinds of dropped metadata, for the note METADATA_LEFT_OUT; its table is in metadata/clean.c. */
+/* Kinds of dropped metadata, for the note METADATA_LEFT_OUT. The table of phrases is in metadata/clean.c. */
 enum keep_left_out {
     KEEP_LEFT_GAIN_MAP = 1 << 0,
     KEEP_LEFT_FILM = 1 << 1,
@@ -53,7 +53,7 @@ struct keep_jpeg {
     bool is_unoptimised;    /* the coefficients for own Huffman tables do not fit the memory */
     bool is_inverted;       /* CMYK: samples are 255 - ink, as Adobe writes them */
     unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
-    struct cmyk_grid *grid; /* CMYK: its rendition */
+    struct cmyk_grid *grid; /* CMYK: the rendition of the inks */
 };
 
 struct keep_png {
@@ -111,20 +111,20 @@ enum { keep_app0 = 0xE0, keep_segment_bytes = 65533 };
 
 bool keep_starts_with(const struct keep_chunk *chunk, const void *bytes, size_t size);
 
-/* The first piece with the tag that starts with these bytes. NULL: there is none. */
+/* The first piece with the tag that starts with these bytes. NULL if there is none. */
 struct keep_chunk *keep_find(const struct codec_keep *keep, uint32_t tag, const void *head, size_t size);
 
 struct codec_keep *keep_new(void);
 
-/* Append a copy of a piece. IMAGE_TOO_LARGE: more than keep_bytes_max. */
+/* Appends a copy of a piece. IMAGE_TOO_LARGE if the pieces take more than keep_bytes_max. */
 enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_t tag, bool is_after_pixels,
                        const void *data, size_t size) IW_MUST_USE;
 
-/* Insert a new piece after `behind` (NULL: at the front). */
+/* Inserts a new piece after `behind`, or at the front if that is NULL. */
 void keep_insert(struct codec_keep *keep, struct keep_chunk *behind, uint32_t tag, const void *data,
                  size_t size);
 
-/* Remove pieces with tag 0 from the list. */
+/* Removes pieces with tag 0 from the list. */
 void keep_sweep(struct codec_keep *keep);
 
 /* Frees the keep with all that it owns; NULL is allowed. */

@@ -1,6 +1,6 @@
 /*
- * Finds every XMP packet of a picture: in the place of its format (XMP specification part 3), and
- * in those of known writers. xmp.c edits the packets, and they are written back. All packets are
+ * Finds every XMP packet of a picture: in the place of the format (XMP specification part 3), and
+ * in the places of known writers. xmp.c edits the packets, and they are written back. All packets are
  * edited, because contradicting values would be no opt-out.
  */
 #include "codec/metadata/packets.h"
@@ -94,7 +94,7 @@ static bool is_extension(const struct keep_chunk *chunk, const char *guid)
            (guid == NULL || memcmp(chunk->data + sizeof extension_name, guid, xmp_guid_bytes) == 0);
 }
 
-/* Join the parts of an extension. NULL: parts are missing. */
+/* Joins the parts of an extension. NULL if parts are missing. */
 static char *extension_join(struct packets *packets, const struct keep_chunk *first, const char *guid,
                             size_t *size)
 {
@@ -174,7 +174,7 @@ static void png_packet_found(struct packets *packets, struct keep_chunk *chunk)
         return;
     size_t size = 0;
     const char *text = NULL;
-    /* Limit the unpacking, because a small chunk may unpack to a large text. */
+    /* Limits the unpacking, because a small chunk may unpack to a large text. */
     if (packets->unpacked_count++ < unpacked_count_max &&
         arena_used_bytes(packets->arena) < unpacked_bytes_max)
         text = (const char *)(is_raw ? png_text_profile(packets->arena, chunk, &size)
@@ -238,7 +238,7 @@ static struct keep_chunk *insertion_point(const struct codec_keep *keep)
     return point;
 }
 
-/* Store the packet in the chunk, or in a new one for NULL. */
+/* Stores the packet in the chunk, or in a new chunk if that is NULL. */
 static void main_put(struct packets *packets, struct keep_chunk *chunk, const char *packet, size_t size)
 {
     struct codec_keep *keep = packets->keep;
@@ -256,7 +256,7 @@ static void main_put(struct packets *packets, struct keep_chunk *chunk, const ch
     chunk->size = whole;
 }
 
-/* Remove white space between tags, to save room. */
+/* Removes white space between tags, to save room. */
 static size_t packet_squeeze(char *packet, size_t size)
 {
     /* Comments and CDATA contain no tags. */
@@ -295,7 +295,7 @@ static enum iw_error main_replace(struct context *context, struct packets *packe
     return IW_OK;
 }
 
-/* An extension is named by its digest: write its parts and name again. */
+/* An extension is named by a digest, so parts and name are written again. */
 static void extension_put(struct packets *packets, struct packet *packet, const char *text, size_t size)
 {
     struct codec_keep *keep = packets->keep;
@@ -348,7 +348,7 @@ static void field_take_out(struct packets *packets, struct packet *packet, const
 
 /* ---- the edits of all packets ---- */
 
-/* Read all packets before any edit: the strongest value, and the extension that each names. */
+/* Reads all packets before any edit: the strongest value, and the extension that each names. */
 static const struct xmp_mining *packets_look(struct packets *packets, struct arena *scratch)
 {
     static const struct xmp_request look = {NULL, false, NULL, NULL};

@@ -13,7 +13,7 @@ extern const struct packets_place packets_webp;
 /* Removes entries that refer to dropped data. */
 void packets_clean(struct codec_keep *keep, const struct packets_place *place);
 
-/* Sets the opt-out in all packets. IMAGE_TOO_LARGE: a JPEG segment cannot hold it. */
+/* Sets the opt-out in all packets. IMAGE_TOO_LARGE if a JPEG segment cannot hold a packet. */
 enum iw_error packets_opt_out(struct context *context, struct codec_keep *keep,
                               const struct packets_place *place) IW_MUST_USE;
 

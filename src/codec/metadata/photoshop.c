@@ -20,7 +20,7 @@ struct resource {
     size_t size; /* of the whole block, padded */
 };
 
-/* Parse the block at data. False: not a block. */
+/* Parses the block at data. False if there is no block. */
 static bool resource_read(const unsigned char *data, size_t size, struct resource *resource)
 {
     enum { head_bytes = 6 };

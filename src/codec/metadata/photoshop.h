@@ -4,7 +4,8 @@
 
 #include "codec/metadata/keep.h"
 
-/* Remove thumbnails from image resource blocks. Returns the remaining size. is_changed: there was one. */
+/* Removes thumbnails from image resource blocks. Returns the remaining size. is_changed is set if there was a
+ * thumbnail. */
 size_t photoshop_clean(unsigned char *data, size_t size, bool *is_changed);
 
 /* The same for the APP13 segments of a JPEG, which split the blocks. */

@@ -22,7 +22,7 @@ unsigned char *png_text_inflate(struct arena *arena, const unsigned char *data, 
     return kept;
 }
 
-/* Offset of the text in a chunk, after keyword and flags; 0: invalid. */
+/* Offset of the text in a chunk, after keyword and flags; 0 if the chunk is invalid. */
 static size_t text_offset(const struct keep_chunk *chunk, bool *is_compressed)
 {
     const unsigned char *zero = memchr(chunk->data, 0, chunk->size);

@@ -79,7 +79,7 @@ static const struct property_rule *rule_of(const char *name)
  */
 enum { depth_max = 200, elements_max = 500000, edits_max = 10000, parser_bytes_max = 4 * keep_bytes_max };
 
-/* Replace the bytes begin..end by text. */
+/* Replaces the bytes begin..end by text. */
 struct xmp_insertion {
     size_t begin;
     size_t end;
@@ -160,7 +160,7 @@ static size_t scan_here_bytes(const struct xmp_scan *scan)
 
 /* ---- the edit of one property ---- */
 
-/* True for a manifest's location. Text about a work's origin is not one and stays. */
+/* True for a manifest's location. Text about a work's origin is no location and stays. */
 static bool is_manifest_place(const char *text)
 {
     static const char *const schemes[] = {"self#", "http://", "https://"};
@@ -443,7 +443,7 @@ static void parser_free(void *block)
     free((char *)block - block_head_bytes);
 }
 
-/* True: the packet is well-formed with an rdf:RDF that can be edited. */
+/* True if the packet is well-formed with an rdf:RDF that can be edited. */
 static bool scan_parse(struct xmp_scan *scan)
 {
     static const XML_Memory_Handling_Suite memory = {parser_malloc, parser_realloc, parser_free};
@@ -488,7 +488,7 @@ static const char *attribute_escape(struct arena *arena, const char *text)
     return out;
 }
 
-/* Add a description before </rdf:RDF>, with the first one's rdf:about. */
+/* Adds a description before </rdf:RDF>, with the rdf:about of the first description. */
 static void scan_add_description(struct xmp_scan *scan)
 {
     const char *about = attribute_escape(scan->arena, scan->about == NULL ? "" : scan->about);
@@ -542,7 +542,7 @@ static void scan_apply(const struct xmp_scan *scan, struct xmp_result *result)
     result->is_changed = true;
 }
 
-/* Scan text of size bytes with a closing zero. True: it can be edited. */
+/* Scans text of size bytes with a closing zero. True if it can be edited. */
 static bool xmp_scan_edit(struct arena *arena, const char *text, size_t size,
                           const struct xmp_request *request, struct xmp_result *result)
 {
@@ -618,8 +618,8 @@ static size_t latin_convert(char *out, const char *text, size_t size)
 }
 
 /*
- * Convert UTF-16, known by its byte order mark or first '<', and Latin-1 to UTF-8 without a declaration of
- * the encoding. A closing zero is added, and those of some writers are removed.
+ * Converts UTF-16, known by the byte order mark or the first '<', and Latin-1 to UTF-8 without a declaration
+ * of the encoding. A closing zero is added, and the closing zeros of some writers are removed.
  */
 static const char *packet_utf8(struct arena *arena, const char *packet, size_t *size)
 {

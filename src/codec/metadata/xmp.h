@@ -33,16 +33,16 @@ struct xmp_result {
 };
 
 /*
- * Make the edits; the result is in the arena. The packet may be UTF-8, UTF-16 with a byte order mark, or
+ * Makes the edits; the result is in the arena. The packet may be UTF-8, UTF-16 with a byte order mark, or
  * Latin-1; an edited one is UTF-8. A well-formed packet of UTF-8 keeps every byte that is not edited.
  */
 void xmp_edit(struct arena *arena, const char *packet, size_t size, const struct xmp_request *request,
               struct xmp_result *result);
 
-/* True: an unreadable packet names an entry that an edit would remove, or with is_opt_out replace. */
+/* True if an unreadable packet names an entry that an edit would remove, or with is_opt_out replace. */
 bool xmp_names_entry(const char *packet, size_t size, bool is_opt_out);
 
-/* Make a packet with only this value. */
+/* Makes a packet with only this value. */
 const char *xmp_fresh(struct arena *arena, const struct xmp_mining *mining, size_t *size);
 
 #endif

@@ -11,7 +11,7 @@
 
 /*
  * Strength 0 permits AI/ML training in part or does not mention it. A stronger value forbids
- * everything that a weaker one forbids. The SEE values forbid data mining and refer to the
+ * everything that a weaker value forbids. The SEE values forbid data mining and refer to the
  * conditions.
  */
 struct xmp_mining {
@@ -51,7 +51,7 @@ const char *xmp_mining_uri(const struct xmp_mining *mining)
     return mining->uri;
 }
 
-/* Match one word: the value, with or without the vocabulary's prefix, in upper or lower case. */
+/* Matches one word: the value, with or without the vocabulary's prefix, in upper or lower case. */
 static const struct xmp_mining *mining_word(const char *word, size_t length)
 {
     static const char prohibited[] = "PROHIBITED";

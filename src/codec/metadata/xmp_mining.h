@@ -19,7 +19,7 @@ const struct xmp_mining *xmp_mining_stronger(const struct xmp_mining *a, const s
  */
 const struct xmp_mining *xmp_mining_read(const char *text, bool *is_exact);
 
-/* True: at least as strong as least. */
+/* True if mining is at least as strong as least. */
 bool xmp_mining_suffices(const struct xmp_mining *mining, const struct xmp_mining *least);
 
 /* The strongest value named anywhere in the text of an unreadable packet. */
