@@ -49,21 +49,21 @@
     X(TOKEN_INVALID, "The link or code is invalid, used or expired; ask for a new one.")                     \
     X(EMAIL_UNVERIFIED, "Your e-mail address is not verified; open the link in the mail.")                   \
     X(LAST_OWNER, "The account would have no owner; make another member an owner first.")                    \
-    X(IMAGE_CORRUPT, "The image is damaged and cannot be decoded; export it again.")                         \
+    X(IMAGE_CORRUPT, "The picture is damaged and cannot be decoded; export it again.")                       \
     X(IMAGE_FORMAT_UNSUPPORTED, "The picture has a format that is not supported; convert it to a JPEG.")     \
-    X(IMAGE_TOO_LARGE, "The image is too large; scale it down.")                                             \
-    X(IMAGE_TOO_SMALL, "The image is too small; use a larger image.")                                        \
+    X(IMAGE_TOO_LARGE, "The picture is too large; scale it down.")                                           \
+    X(IMAGE_TOO_SMALL, "The picture is too small; use a larger picture.")                                    \
     X(SOURCE_UNREACHABLE, "The source URL did not answer in several attempts; check it and order again.")    \
     X(SOURCE_REFUSED, "The source URL was refused; check it and order again.")                               \
     X(SOURCE_TOO_LARGE, "The file at the source URL is too large; make it smaller and order again.")         \
     X(OUTPUT_TARGET_REFUSED, "The output target refused the result; check its URL and order again.")         \
-    X(WATERMARK_NOT_EMBEDDABLE, "The watermark cannot be read back; use a larger image or a PNG.")           \
-    X(PROCESSING_TIMEOUT, "Processing took too long in every attempt; order again with a smaller image.")    \
+    X(WATERMARK_NOT_EMBEDDABLE, "The watermark cannot be read back; use a larger picture or a PNG.")         \
+    X(PROCESSING_TIMEOUT, "Processing took too long in every attempt; order again with a smaller picture.")  \
     X(PROCESSING_CRASHED,                                                                                    \
       "Processing failed in every attempt; order again or tell the operator the orderId.")                   \
     X(UPLOAD_EXPIRED, "The files were not uploaded and confirmed in time; make a new order.")                \
     X(ORDER_CANCELLED, "The operator cancelled the order; ask the operator why.")                            \
-    X(WATERMARK_NOT_FOUND, "The image carries no readable watermark.")                                       \
+    X(WATERMARK_NOT_FOUND, "The picture carries no readable watermark.")                                     \
     X(NO_MEMORY, "There is not enough memory.")                                                              \
     X(CONFIG_INVALID, "The configuration is not valid.")                                                     \
     X(WEIGHTS_INVALID, "The weights file is not valid.")                                                     \

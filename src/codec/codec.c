@@ -122,10 +122,11 @@ static void growth_note(struct context *context, const struct codec_picture *pic
 {
     if (picture->keep->color_count == 0 || colors_count(&picture->image) != 0)
         return;
-    context_note(context, "PALETTE_EXPANDED",
-                 "The image had %u colours; the result has more than %d, the limit of a palette, so the file "
-                 "is larger.",
-                 picture->keep->color_count, (int)palette_colors_max);
+    context_note(
+        context, "PALETTE_EXPANDED",
+        "The picture had %u colours; the result has more than %d, the limit of a palette, so the file "
+        "is larger.",
+        picture->keep->color_count, (int)palette_colors_max);
 }
 
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,

@@ -13,7 +13,7 @@ enum iw_error driver_cut(struct context *context, size_t size)
 enum iw_error driver_damaged(struct context *context, enum format format)
 {
     return context_fail(context, IW_IMAGE_CORRUPT,
-                        "The %s image is damaged and cannot be decoded. Export it again and upload the new "
+                        "The %s picture is damaged and cannot be decoded. Export it again and upload the new "
                         "file.",
                         format_title(format));
 }

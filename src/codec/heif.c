@@ -45,7 +45,7 @@ static enum iw_error heif_refuse(struct context *context, const struct heif_erro
     if (error->code == heif_error_Memory_allocation_error)
         return context_fail(
             context, IW_IMAGE_TOO_LARGE,
-            "The image needs more memory than is allowed. Scale it down and upload it again.");
+            "The picture needs more memory than is allowed. Scale it down and upload it again.");
     if (error->subcode == heif_suberror_End_of_data)
         return driver_cut(context, size);
     if (error->code == heif_error_Unsupported_feature || error->code == heif_error_Unsupported_filetype)

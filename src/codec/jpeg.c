@@ -79,22 +79,22 @@ static const struct {
     {JERR_OUT_OF_MEMORY, IW_NO_MEMORY, NULL},
     {JERR_NO_BACKING_STORE, IW_IMAGE_TOO_LARGE, NULL},
     {JERR_IMAGE_TOO_BIG, IW_IMAGE_TOO_LARGE, NULL},
-    {JERR_EMPTY_IMAGE, IW_IMAGE_CORRUPT, "The JPEG header says that the image has no rows or no columns."},
+    {JERR_EMPTY_IMAGE, IW_IMAGE_CORRUPT, "The JPEG header says that the picture has no rows or no columns."},
     {JERR_BAD_PRECISION, IW_IMAGE_FORMAT_UNSUPPORTED,
-     "The JPEG image does not have 8 bits a sample. Export it with 8 bits and upload it again."},
+     "The JPEG picture does not have 8 bits a sample. Export it with 8 bits and upload it again."},
     {JERR_SOF_UNSUPPORTED, IW_IMAGE_FORMAT_UNSUPPORTED,
-     "The JPEG image is lossless or hierarchical. Export it as baseline or progressive JPEG and upload it "
+     "The JPEG picture is lossless or hierarchical. Export it as baseline or progressive JPEG and upload it "
      "again."},
     {JERR_UNKNOWN_MARKER, IW_IMAGE_FORMAT_UNSUPPORTED,
-     "The JPEG image uses an extension that is not supported, such as JPEG-LS. Export it as baseline or "
+     "The JPEG picture uses an extension that is not supported, such as JPEG-LS. Export it as baseline or "
      "progressive JPEG and upload it again."},
     {JERR_ARITH_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
     {JERR_CONVERSION_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
     {JERR_BAD_MCU_SIZE, IW_IMAGE_FORMAT_UNSUPPORTED,
-     "The JPEG image has more than 10 blocks in an interleaved unit, which the standard forbids. Export it "
+     "The JPEG picture has more than 10 blocks in an interleaved unit, which the standard forbids. Export it "
      "with 4:2:0 or 4:4:4 chroma sampling and upload it again."},
     {JERR_FRACT_SAMPLE_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED,
-     "The sampling factors of the JPEG image are no whole multiples of each other. Export it with 4:2:0 or "
+     "The sampling factors of the JPEG picture are no whole multiples of each other. Export it with 4:2:0 or "
      "4:4:4 chroma sampling and upload it again."},
     {JERR_CCIR601_NOTIMPL, IW_IMAGE_FORMAT_UNSUPPORTED, NULL},
 };
@@ -224,7 +224,7 @@ static void jpeg_scan_bound(j_common_ptr common)
     if (job->in.input_scan_number <= codec_scans_max)
         return;
     job->error = context_fail(job->context, IW_IMAGE_TOO_LARGE,
-                              "The JPEG image has more than %d scans, which is the most that is allowed.",
+                              "The JPEG picture has more than %d scans, which is the most that is allowed.",
                               (int)codec_scans_max);
     longjmp(job->exit, 1);
 }
@@ -334,7 +334,7 @@ static enum iw_error jpeg_check_kind(struct context *context, const struct jpeg_
 {
     if (in->num_components != 1 && in->num_components != 3 && in->num_components != 4)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "The JPEG image has %d components; 1 (grey), 3 (colour) or 4 (CMYK) are "
+                            "The JPEG picture has %d components; 1 (grey), 3 (colour) or 4 (CMYK) are "
                             "supported. Export it as RGB and upload it again.",
                             in->num_components);
     return IW_OK;

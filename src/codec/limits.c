@@ -36,12 +36,13 @@ enum iw_error limits_check_animation(struct context *context, const struct codec
 {
     if (header->is_animated && !limits->engine.is_read_only)
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "The image is an animation of %" PRIu32 " frame%s, which is not supported. Save "
-                            "each frame that you need as a still image and upload these.",
+                            "The picture is an animation of %" PRIu32
+                            " frame%s, which is not supported. Save "
+                            "each frame that you need as a still picture and upload these.",
                             header->frame_count, header->frame_count == 1 ? "" : "s");
     if (header->width_px == 0 || header->height_px == 0)
         return context_fail(context, IW_IMAGE_CORRUPT,
-                            "The image has no pixels. Export it again and upload it.");
+                            "The picture has no pixels. Export it again and upload it.");
     return IW_OK;
 }
 
@@ -55,16 +56,16 @@ enum iw_error limits_check(struct context *context, const struct codec_limits *l
         return context->error;
     if (limits->side_max_px != 0 && longer > limits->side_max_px)
         return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The image is %" PRIu32 " x %" PRIu32 " px; at most %" PRIu32
+                            "The picture is %" PRIu32 " x %" PRIu32 " px; at most %" PRIu32
                             " px a side are allowed.",
                             header->width_px, header->height_px, limits->side_max_px);
     if (limits->pixels_max != 0 && pixels > limits->pixels_max)
         return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The image has %" PRIu64 " pixels; at most %" PRIu64 " are allowed.", pixels,
+                            "The picture has %" PRIu64 " pixels; at most %" PRIu64 " are allowed.", pixels,
                             limits->pixels_max);
     if (shorter < limits->side_min_px)
         return context_fail(context, IW_IMAGE_TOO_SMALL,
-                            "The image is %" PRIu32 " x %" PRIu32 " px; at least %" PRIu32
+                            "The picture is %" PRIu32 " x %" PRIu32 " px; at least %" PRIu32
                             " px a side are needed.",
                             header->width_px, header->height_px, limits->side_min_px);
     const struct picture_load load = load_of(header);

@@ -273,7 +273,7 @@ static enum iw_error layout_chunk(struct context *context, const struct png_chun
         if ((chunk->tag & ancillary) || !chunk->is_sound)
             return IW_OK;
         return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "The PNG image uses an extension (chunk %.4s) that is not supported. Export it "
+                            "The PNG picture uses an extension (chunk %.4s) that is not supported. Export it "
                             "as standard PNG and upload it again.",
                             (const char *)chunk->data - 4);
     }
@@ -682,7 +682,7 @@ static void shape_choose(struct png_job *job, struct palette *palette)
         job->depth_bits = palette->count <= 2 ? 1 : palette->count <= 4 ? 2 : palette->count <= 16 ? 4 : 8;
         if (job->depth_bits > keep->depth_bits)
             context_note(job->context, "PALETTE_EXPANDED",
-                         "The image had at most %u colours; the result has %u, so the file is larger.",
+                         "The picture had at most %u colours; the result has %u, so the file is larger.",
                          1U << keep->depth_bits, palette->count);
     }
     if (keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
@@ -692,7 +692,7 @@ static void shape_choose(struct png_job *job, struct palette *palette)
     else
         context_note(
             job->context, "PALETTE_EXPANDED",
-            "The image had %u levels of grey; the result has more and 8 bits a sample, so the file is "
+            "The picture had %u levels of grey; the result has more and 8 bits a sample, so the file is "
             "larger.",
             1U << keep->depth_bits);
 }

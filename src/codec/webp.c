@@ -372,8 +372,9 @@ static enum iw_error webp_error(struct context *context, const struct webp_layou
     if (is_no_memory(status))
         return context_fail(context, IW_NO_MEMORY, NULL);
     if (status == VP8_STATUS_UNSUPPORTED_FEATURE)
-        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "This kind of WebP image is not supported. Export it again and upload it again.");
+        return context_fail(
+            context, IW_IMAGE_FORMAT_UNSUPPORTED,
+            "This kind of WebP picture is not supported. Export it again and upload it again.");
     return layout->is_cut ? driver_cut(context, size) : driver_damaged(context, FORMAT_WEBP);
 }
 
@@ -385,7 +386,7 @@ static enum iw_error webp_check_side(struct context *context, const struct codec
         (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
         return IW_OK;
     return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The WebP image is %" PRIu32 " x %" PRIu32
+                        "The WebP picture is %" PRIu32 " x %" PRIu32
                         " px; at most %d px a side can be written.",
                         header->width_px, header->height_px, WEBP_MAX_DIMENSION);
 }

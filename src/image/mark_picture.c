@@ -129,8 +129,8 @@ static enum iw_error whole_read_back(struct marking *marking)
 static enum iw_error transparent_fail(struct context *context)
 {
     return context_fail(context, IW_WATERMARK_NOT_EMBEDDABLE,
-                        "The visible part of the image is too small for a readable watermark; use a larger "
-                        "image or one with less transparency.");
+                        "The visible part of the picture is too small for a readable watermark; use a larger "
+                        "picture or one with less transparency.");
 }
 
 static enum iw_error marked(struct marking *marking, const struct try *try)
@@ -189,10 +189,10 @@ static enum iw_error unreadable(struct marking *marking)
     if (image_has_alpha(&marking->picture->image))
         return transparent_fail(marking->context);
     const char *help = !marking->picture->header.is_lossy
-                           ? "use a larger image or one with more detail."
-                           : "use a larger image, one with more detail, or the same image as PNG.";
+                           ? "use a larger picture or one with more detail."
+                           : "use a larger picture, one with more detail, or the same picture as PNG.";
     return context_fail(marking->context, IW_WATERMARK_NOT_EMBEDDABLE,
-                        "The watermark cannot be read back from the encoded image; %s", help);
+                        "The watermark cannot be read back from the encoded picture; %s", help);
 }
 
 enum iw_error mark_picture(struct context *context, const struct mark_order *order,
@@ -218,11 +218,11 @@ enum iw_error mark_picture(struct context *context, const struct mark_order *ord
     if (tries[try - 1].is_colored && marking.is_grey)
         context_note(
             context, "GREY_EXPANDED",
-            "The watermark could not be read from a grey image, so the result is a colour image with "
+            "The watermark could not be read from a grey picture, so the result is a colour picture with "
             "faint colours. The file may be larger.");
     if (tries[try - 1].finer > 0)
         context_note(context, "ENCODED_FINER",
-                     "The image was encoded at a higher quality, because the watermark could not be read "
+                     "The picture was encoded at a higher quality, because the watermark could not be read "
                      "otherwise; the "
                      "result has %zu bytes instead of %zu.",
                      bytes->size, marking.own_bytes);

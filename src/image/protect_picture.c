@@ -154,11 +154,11 @@ static void strength_note(struct context *context, const struct codec_picture *p
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
         context_note(context, "PROTECTION_REDUCED",
                      "No pixel changed: the compression of this file removes a change of strength \"%s\". "
-                     "Export the image with less compression and upload it again.",
+                     "Export the picture with less compression and upload it again.",
                      name);
     else if (report->psnr_db >= unchanged_db)
         context_note(context, "PROTECTION_REDUCED",
-                     "No pixel changed: the image has no texture that masks a change of strength \"%s\".",
+                     "No pixel changed: the picture has no texture that masks a change of strength \"%s\".",
                      name);
     else
         context_note(

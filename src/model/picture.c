@@ -103,7 +103,7 @@ enum iw_error picture_check_memory(struct context *context, const struct picture
     }
     context->reason = "memory_estimate";
     return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The image is %" PRIu32 " x %" PRIu32 " px and needs about %" PRIu64
+                        "The picture is %" PRIu32 " x %" PRIu32 " px and needs about %" PRIu64
                         " MiB to be processed; %" PRIu64 " MiB are allowed. Scale it to %" PRIu32
                         " x %" PRIu32 " px or less.",
                         load->width_px, load->height_px, needed_bytes >> 20, most_bytes >> 20, small.width_px,

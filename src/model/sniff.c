@@ -32,7 +32,7 @@ enum format sniff_format(const void *first_bytes, size_t n)
 
 #define EXPORT_AS_JPEG "Export it as JPEG and upload it again."
 #define EXPORT_AS_PNG  "Export it as PNG and upload it again."
-#define SEND_BYTES     "Send only the bytes of the image file as the body of the PUT."
+#define SEND_BYTES     "Send only the bytes of the picture file as the body of the PUT."
 #define TRANSFERRED_AS_TEXT                                                                                  \
     " was changed by a transfer in text mode. Transfer it in binary mode and upload it again."
 #define READ_AS_TEXT " was changed because a program read it as text. Read and send it as binary data."
@@ -74,10 +74,10 @@ static const struct {
     {0, 4, "%PDF", "This is a PDF document. Export its page as JPEG or PNG and upload that."},
     {0, 4, "%!PS", "This is a PostScript file. " EXPORT_AS_PNG},
     {0, 4, "\xc5\xd0\xd3\xc6", "This is an EPS file. " EXPORT_AS_PNG},
-    {0, 4, "PK\3\4", "This is a ZIP archive or an office document. Upload each image by itself."},
-    {0, 2, "\x1f\x8b", "This is a file packed by gzip. Unpack it and upload the image."},
-    {0, 6, "7z\xbc\xaf\x27\x1c", "This is a 7z archive. Upload each image by itself."},
-    {0, 4, "Rar!", "This is a RAR archive. Upload each image by itself."},
+    {0, 4, "PK\3\4", "This is a ZIP archive or an office document. Upload each picture by itself."},
+    {0, 2, "\x1f\x8b", "This is a file packed by gzip. Unpack it and upload the picture."},
+    {0, 6, "7z\xbc\xaf\x27\x1c", "This is a 7z archive. Upload each picture by itself."},
+    {0, 4, "Rar!", "This is a RAR archive. Upload each picture by itself."},
     {0, 4, "\0\0\1\0", "This is an icon file (ICO). " EXPORT_AS_PNG},
     {0, 4, "\x76\x2f\x31\x01", "This is an OpenEXR file. " EXPORT_AS_JPEG},
     {0, 4, "qoif", "This is a QOI file. " EXPORT_AS_PNG},
@@ -98,12 +98,12 @@ static const struct {
     {12, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
     {14, 6, "WEBPVP", "This WebP file" READ_AS_TEXT},
     {0, 2, "\xff\xfe",
-     "This is text in UTF-16, as PowerShell's \">\" writes it. Save the image as binary data."},
+     "This is text in UTF-16, as PowerShell's \">\" writes it. Save the picture as binary data."},
     {0, 6, "\xef\xbf\xbd\xef\xbf\xbd", "This file" READ_AS_TEXT},
     {0, 2, "BM", "This is a BMP file. " EXPORT_AS_PNG},
-    {0, 4, "/9j/", "This is a JPEG image encoded as Base64 text. Decode it and upload the bytes."},
-    {0, 11, "iVBORw0KGgo", "This is a PNG image encoded as Base64 text. Decode it and upload the bytes."},
-    {0, 5, "UklGR", "This is a WebP image encoded as Base64 text. Decode it and upload the bytes."},
+    {0, 4, "/9j/", "This is a JPEG picture encoded as Base64 text. Decode it and upload the bytes."},
+    {0, 11, "iVBORw0KGgo", "This is a PNG picture encoded as Base64 text. Decode it and upload the bytes."},
+    {0, 5, "UklGR", "This is a WebP picture encoded as Base64 text. Decode it and upload the bytes."},
     {0, 11, "data:image/", "This is a data URL, which is text. Decode its Base64 part and upload the bytes."},
     {0, 2, "--", "This is a form (multipart/form-data). " SEND_BYTES},
     {0, 8, "[object ", "This is the text \"[object ...]\" of a program. " SEND_BYTES},
@@ -116,9 +116,9 @@ static const struct {
     const char *advice;
 } texts[] = {
     {"<svg", "This is an SVG drawing. " EXPORT_AS_PNG},
-    {"<!doctype html", "This is an HTML page, not an image. Use the address of the image itself."},
-    {"<html", "This is an HTML page, not an image. Use the address of the image itself."},
-    {"<head", "This is an HTML page, not an image. Use the address of the image itself."},
+    {"<!doctype html", "This is an HTML page, not a picture. Use the address of the picture itself."},
+    {"<html", "This is an HTML page, not a picture. Use the address of the picture itself."},
+    {"<head", "This is an HTML page, not a picture. Use the address of the picture itself."},
     {"<br />\n<b>", "This file begins with a message of a PHP program. Correct its cause. " SEND_BYTES},
     {"<?xml", "This is an XML document, not a picture. Upload a picture in one of these formats:"},
 };
@@ -179,13 +179,13 @@ const char *sniff_advice(struct arena *arena, const void *first_bytes, size_t n)
     if (format_is_picture(format))
         return arena_printf(arena,
                             "Other bytes, such as a blank line or a program's message, stand before the %s "
-                            "image. " SEND_BYTES,
+                            "picture. " SEND_BYTES,
                             format_title(format));
     if (advice == NULL)
         advice = text_advice(first_bytes, n);
     if (advice == NULL)
         return arena_printf(
-            arena, "The file is not a %s image, by its first bytes. Convert it to one and upload that.",
+            arena, "The file is not a %s picture, by its first bytes. Convert it to one and upload that.",
             titles);
     return advice[strlen(advice) - 1] == ':' ? arena_printf(arena, "%s %s.", advice, titles) : advice;
 }

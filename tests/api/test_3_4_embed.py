@@ -95,8 +95,8 @@ def test_a_picture_that_is_all_transparent_has_too_little_to_be_marked_and_says_
     clear = pictures.encode(pictures.Image.new("RGBA", (400, 400), (90, 120, 30, 0)), "PNG")
     order = embedded(client, [("clear.png", clear, ["x"])])
     assert order["status"] == "failed"
-    assert order["errors"] == ("clear.png: WATERMARK_NOT_EMBEDDABLE: The visible part of the image is too small for a "
-                               "readable watermark; use a larger image or one with less transparency."), order
+    assert order["errors"] == ("clear.png: WATERMARK_NOT_EMBEDDABLE: The visible part of the picture is too small for a "
+                               "readable watermark; use a larger picture or one with less transparency."), order
 
 
 def test_watermarks_of_drawings_are_readable_or_the_file_fails_with_a_code(client):

@@ -218,7 +218,7 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGCONT)
     assert data["status"] == "failed" and data["errors"] == (
-        "a.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller image.")
+        "a.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller picture.")
 
 
 @pytest.fixture(scope="module")

@@ -260,7 +260,7 @@ def test_a_bad_field_has_its_value_and_the_allowed_one(client, fields, field, wo
     (b"", "it has 0 bytes"), (FORM, "multipart/form-data"), (b"/9j/4AAQSkZJRgABAQ", "Base64"), (b"iVBORw0KGgoAAAANSUhEUg", "Base64"),
     (b"data:image/png;base64,iVBORw0KGgo", "data URL"), (b"[object File]", "[object"), ("\ufffd\ufffd\ufffd\x10JFIF and so on".encode(), "read it as text"),
     (b"\x89PNG\n\x1a\n\0\0\0\rIHDR", "text mode"), (b'{"file": "a.jpg"}', "JSON"), (b"<svg xmlns='x'></svg>", "SVG"),
-    (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", f"not a {pictures.titles(pictures.CHANGED)} image")], ids=range(12))
+    (b"%PDF-1.7 and so on", "PDF"), (b"RIFF\1\2\3\4WAVEfmt and so on", f"not a {pictures.titles(pictures.CHANGED)} picture")], ids=range(12))
 def test_the_format_of_an_upload_that_is_no_image_is_named(anonymous, pair, body, words):
     assert_error(anonymous.upload(pair[0], body), 415, "UNSUPPORTED_MEDIA_TYPE", words)
 

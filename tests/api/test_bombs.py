@@ -28,7 +28,7 @@ def test_uploads_that_no_memory_holds_are_refused_by_their_header(client):
     for file, (name, data) in zip(created.data["files"], files.items()):
         answer = client.upload(file["uploadUrl"], data)
         assert answer.status == 413 and answer.json["code"] == bombs.REFUSED, (name, answer)
-        assert answer.json["message"].startswith(f"{name}: The image is "), answer
+        assert answer.json["message"].startswith(f"{name}: The picture is "), answer
 
 
 def test_by_url_they_fail_alone(client):

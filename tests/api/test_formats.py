@@ -145,4 +145,4 @@ def test_a_bomb_is_refused_from_its_header(client):
     data = head + (16000).to_bytes(4, "little") * 2 + (1).to_bytes(2, "little") + (24).to_bytes(2, "little") + bytes(64)
     order = extract(client, data)
     assert order["status"] == "failed" and order["errors"] == (
-        "suspect.jpg: IMAGE_TOO_LARGE: The image has 256000000 pixels; at most 100000000 are allowed.")
+        "suspect.jpg: IMAGE_TOO_LARGE: The picture has 256000000 pixels; at most 100000000 are allowed.")

@@ -10,7 +10,7 @@ from remotes import Remotes
 
 # A PNG of 24 megapixels and 16 bits: 415 MB while it is encoded, of which the header is enough.
 LARGE = bombs.png(6000, 4000, 16, 2)
-SENTENCE = re.compile(r"The image is 6000 x 4000 px and needs about (\d+) MiB to be processed; 224 MiB are allowed\. "
+SENTENCE = re.compile(r"The picture is 6000 x 4000 px and needs about (\d+) MiB to be processed; 224 MiB are allowed\. "
                       r"Scale it to (\d+) x (\d+) px or less\.")
 
 

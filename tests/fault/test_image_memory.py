@@ -61,7 +61,7 @@ def test_a_picture_that_lacks_memory_in_a_fresh_process_is_too_large_without_a_r
     lacking.set(ends_at=1)
     order = client.order_whole([("a.jpg", pictures.jpeg(96, 80))])
     assert order["status"] == "failed"
-    assert order["errors"].startswith("a.jpg: IMAGE_TOO_LARGE: The image needs more memory"), order["errors"]
+    assert order["errors"].startswith("a.jpg: IMAGE_TOO_LARGE: The picture needs more memory"), order["errors"]
     [(status, attempt, _, _)] = jobs(stack, order)
     assert (status, attempt) == ("refused", 1) and sum(lacking.served().values()) == 1
 

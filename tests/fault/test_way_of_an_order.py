@@ -132,7 +132,7 @@ def test_a_file_that_takes_too_long_fails_alone(client, stack):
     with stack.configured("image", "timeout_s", "1"):
         order = client.order_whole([("slow.jpg", large(7000, 5000)), ("good.jpg", pictures.jpeg())], 400)
     assert order["status"] == "complete" and order["completedFileCount"] == 1
-    assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller image."
+    assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller picture."
     assert job(stack, order["files"][0]["fileId"])[3] == 3
 
 

@@ -323,7 +323,7 @@ void clean_note(struct context *context, const struct codec_keep *keep)
         context_note(
             context, "CONTENT_CREDENTIALS_REMOVED",
             "The Content Credentials (C2PA) were removed, because their hash does not match the changed "
-            "image.%s",
+            "picture.%s",
             keep->provenance == NULL ? "" : provenance_text(context, keep->provenance));
     if (list != NULL)
         context_note(context, "METADATA_LEFT_OUT", "The result does not contain: %s.", list);

@@ -55,7 +55,7 @@ enum iw_error keep_add(struct context *context, struct codec_keep *keep, uint32_
     if (size > keep_bytes_max - keep->chunk_bytes ||
         keep_bytes_max - keep->chunk_bytes - size < piece_cost_bytes)
         return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The metadata of the image takes more than %zu bytes; at most %d are allowed.",
+                            "The metadata of the picture takes more than %zu bytes; at most %d are allowed.",
                             keep->chunk_bytes + size, (int)keep_bytes_max);
     keep->chunk_bytes += piece_cost_bytes;
     keep_insert(keep, keep->last, tag, data, size);

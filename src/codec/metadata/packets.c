@@ -289,7 +289,7 @@ static enum iw_error main_replace(struct context *context, struct packets *packe
     if (size > max)
         return context_fail(
             context, IW_IMAGE_TOO_LARGE,
-            "The XMP of the image would take %zu bytes with the opt-out; at most %zu are allowed.", size,
+            "The XMP of the picture would take %zu bytes with the opt-out; at most %zu are allowed.", size,
             max);
     main_put(packets, chunk, packet, size);
     return IW_OK;

@@ -83,11 +83,11 @@ static void test_other_formats(void)
         {"????\0\x10JFIF", 10, "read it as text"},
         {"RIFF\xc2\x81\x7f\0\0WEBPVP8 ", 17, "read it as text"},
         {"\xff\xfe\x20\x25\0", 5, "UTF-16"},
-        {"\r\n\xff\xd8\xff\xe0\0\x10", 8, "stand before the JPEG image. Send only the bytes"},
-        {"\xef\xbb\xbf\x89PNG\r\n\x1a\n", 11, "stand before the PNG image"},
-        {"<br />\n<b>Warning</b>:  x\nRIFF\1\2\3\4WEBPVP8 ", 43, "stand before the WebP image"},
+        {"\r\n\xff\xd8\xff\xe0\0\x10", 8, "stand before the JPEG picture. Send only the bytes"},
+        {"\xef\xbb\xbf\x89PNG\r\n\x1a\n", 11, "stand before the PNG picture"},
+        {"<br />\n<b>Warning</b>:  x\nRIFF\1\2\3\4WEBPVP8 ", 43, "stand before the WebP picture"},
         {"<br />\n<b>Warning</b>:  Undefined variable", 42, "PHP"},
-        {"RIFF\1\2\3\4WAVEfmt ", 16, "image, by its first bytes"},
+        {"RIFF\1\2\3\4WAVEfmt ", 16, "picture, by its first bytes"},
         {"", 0, "0 bytes"},
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {

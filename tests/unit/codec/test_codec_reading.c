@@ -227,7 +227,7 @@ static void test_limits(void)
     limits.side_max_px = 16384;
     CU_ASSERT_EQUAL(decode("avif-bomb.avif", &limits, &picture), IW_IMAGE_TOO_LARGE);
     CU_ASSERT_STRING_EQUAL(context.sentence,
-                           "The image is 30000 x 30000 px; at most 16384 px a side are allowed.");
+                           "The picture is 30000 x 30000 px; at most 16384 px a side are allowed.");
 }
 
 int main(void)

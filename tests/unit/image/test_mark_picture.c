@@ -145,7 +145,7 @@ static void a_bare_page_is_refused_and_says_so(void)
     struct codec_bytes file = drawing_make(&context, &specs[0], GROUND_BARE);
     if (delivered(&context, &file) == 0) {
         CU_ASSERT_EQUAL(context.error, IW_WATERMARK_NOT_EMBEDDABLE);
-        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "image as PNG"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(context.sentence, "picture as PNG"));
     }
     bytes_free(&file);
     arena_free(context.arena);
@@ -203,7 +203,7 @@ static void transparent_pictures_are_refused_with_a_remedy(void)
         CU_ASSERT(side_px > 50 || size == 0);
         CU_ASSERT(side_px < 150 || size > 0);
         CU_ASSERT(size > 0 ||
-                  strstr(context.sentence, "a larger image or one with less transparency") != NULL);
+                  strstr(context.sentence, "a larger picture or one with less transparency") != NULL);
         bytes_free(&file);
         arena_free(context.arena);
     }
