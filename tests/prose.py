@@ -66,6 +66,8 @@ BANNED = {
     r"but for|save for": "except",
     r"any more(?= (?!than)|[.,;:)]|$)": "no longer",
     r"exists? already": "already exists",
+    r"(true|false|null|-1) when": "if, for a condition",
+    r"(null|0|-1): (none|no \w+|unknown|never|all)": "if there is none, or another clause",
 }
 BANNED_PATTERN = {re.compile(r"\b(?:" + phrase + r")\b", re.IGNORECASE): term for phrase, term in BANNED.items()}
 

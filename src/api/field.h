@@ -35,7 +35,7 @@ void field_bad(const struct field_scope *scope, const char *name, const char *fo
 const struct json *field_string(const struct field_scope *scope, const char *name, bool is_required,
                                 size_t least, size_t most);
 
-/* A boolean; fallback when absent or invalid. */
+/* A boolean; fallback if absent or invalid. */
 bool field_boolean(const struct field_scope *scope, const char *name, bool fallback);
 
 /* An array of least to most items; NULL if absent or invalid. */

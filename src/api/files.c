@@ -90,7 +90,7 @@ struct announced {
     uint8_t md5[md5_bytes];
     bool has_sha256;
     bool has_md5;
-    int64_t size_bytes; /* -1: not announced */
+    int64_t size_bytes; /* -1 if not announced */
 };
 
 /* Reads the member sha-256=:BASE64: of a Content-Digest (RFC 9530, 2); skips other algorithms. */

@@ -9,7 +9,7 @@ enum { page_limit_all = -1 };
 struct page {
     int64_t number;      /* from 1 */
     int64_t limit;       /* page_limit_all: everything on one page */
-    const char *keyword; /* NULL: none */
+    const char *keyword; /* NULL if there is none */
 };
 
 /* Reads the query; invalid parameters add details.  Call context_validated after all are read. */

@@ -83,12 +83,12 @@ static void states_print(struct text *text, const char *name, const char *help,
 
 static void jobs_print(struct text *text, const struct census_rows *rows)
 {
-    gauge_head(text, "imgward_queue_jobs", "Jobs by kind and state; those that ended, of the last day.");
+    gauge_head(text, "imgward_queue_jobs", "Jobs by kind and state; ended jobs only of the last day.");
     for (const struct census_row *row = rows->items; row < rows->items + rows->count; row++)
         if (row->source == CENSUS_JOBS)
             text_printf(text, "imgward_queue_jobs{kind=\"%s\",state=\"%s\"} %" PRId64 "\n", row->kind,
                         row->state, row->number);
-    gauge_head(text, "imgward_queue_oldest_seconds", "How long the oldest job that waits has waited.");
+    gauge_head(text, "imgward_queue_oldest_seconds", "How long the oldest waiting job has waited.");
     for (const struct census_row *row = rows->items; row < rows->items + rows->count; row++)
         if (row->source == CENSUS_JOBS && strcmp(row->state, "queued") == 0)
             text_printf(text, "imgward_queue_oldest_seconds{kind=\"%s\"} %" PRId64 "\n", row->kind,
@@ -136,9 +136,9 @@ static const struct {
 } worker_gauges[] = {
     {"imgward_worker_busy", "Jobs in progress in a worker.", worker_busy},
     {"imgward_worker_image_ready", "Image processes that are sealed and can work.", worker_image_ready},
-    {"imgward_worker_image_failing_seconds", "How long image processes have failed to start; 0: none fails.",
-     worker_image_failing_s},
-    {"imgward_worker_store_up", "0 while the worker's accesses to the file store fail.", worker_store_up},
+    {"imgward_worker_image_failing_seconds",
+     "How long image processes have failed to start; 0 if none fails.", worker_image_failing_s},
+    {"imgward_worker_store_up", "0 while the worker cannot access the file store.", worker_store_up},
 };
 
 static void workers_print(struct text *text, const struct worker_row *workers, unsigned count)
@@ -154,7 +154,7 @@ static void workers_print(struct text *text, const struct worker_row *workers, u
                 text_printf(text, "%s{worker=\"%s:%" PRId64 "\"} %" PRId64 "\n", worker_gauges[gauge].name,
                             workers[i].host, workers[i].pid, worker_gauges[gauge].value(&workers[i]));
     }
-    gauge_one(text, "imgward_mail_failing", "1 while the last mail could not be sent.",
+    gauge_one(text, "imgward_mail_failing", "1 if the last mail could not be sent.",
               health_mail_failed(workers, count) != NULL);
     for (unsigned metric = 0; metric < METRIC_COUNT; metric++) {
         if (metrics_scope((enum metric)metric) != METRIC_SCOPE_WORKER)
@@ -181,14 +181,14 @@ static void numbers_print(struct text *text, const struct health_numbers *number
     jobs_print(text, &numbers->rows);
     states_print(text, "imgward_orders", "Orders that are pending or in progress.", &numbers->rows,
                  CENSUS_ORDERS);
-    states_print(text, "imgward_deliveries", "Webhook deliveries that are remembered.", &numbers->rows,
-                 CENSUS_DELIVERIES);
-    gauge_one(text, "imgward_delivery_oldest_seconds", "How long the oldest delivery that is due has waited.",
+    states_print(text, "imgward_deliveries", "Webhook deliveries that are kept in the database.",
+                 &numbers->rows, CENSUS_DELIVERIES);
+    gauge_one(text, "imgward_delivery_oldest_seconds", "How long the oldest due delivery has waited.",
               health_oldest_s(numbers, CENSUS_DELIVERIES, "pending"));
     if (numbers->paused >= 0)
-        gauge_one(text, "imgward_queue_paused", "1 while an operator keeps the workers from new jobs.",
+        gauge_one(text, "imgward_queue_paused", "1 while the queue is paused, so that workers start no jobs.",
                   numbers->paused);
-    gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 per cent or more of a limit.",
+    gauge_one(text, "imgward_accounts_near_limit", "Accounts that use 80 % or more of a limit.",
               health_number(numbers, CENSUS_ACCOUNTS, "near_limit"));
     if (numbers->cluster_size >= 0)
         gauge_one(text, "imgward_database_cluster_size", "Nodes of the database cluster; 0 without Galera.",

@@ -58,8 +58,8 @@ struct config {
     const char *api_socket;
     int64_t api_processes;
     int64_t api_backlog;
-    int64_t api_requests_per_process; /* 0: no limit */
-    int64_t api_key_cache_s;          /* 0: off */
+    int64_t api_requests_per_process; /* 0 means no limit */
+    int64_t api_key_cache_s;          /* 0 means off */
     int64_t api_body_max_bytes;
     const char *api_nginx_file;
     const char *api_public_url;             /* "https://host[:port]", no trailing slash */
@@ -108,7 +108,7 @@ struct config {
     const char *store_path;
     const char *store_signing_keys_file;
     int64_t store_upload_max_bytes;
-    int64_t store_free_min_bytes; /* 0: off */
+    int64_t store_free_min_bytes; /* 0 means off */
     int64_t store_upload_url_s;
     int64_t store_download_url_s;
     const char

@@ -43,7 +43,7 @@ struct context {
     const char *sentence;   /* shown to the client */
     const char *cause;      /* only for the log; may be NULL */
     const char *reason;     /* short constant word for logs and metrics; may be NULL */
-    unsigned retry_after_s; /* 0: no Retry-After */
+    unsigned retry_after_s; /* 0 means no Retry-After */
     struct context_detail *details;
     struct context_detail *details_last;
     unsigned detail_count;
@@ -84,7 +84,7 @@ void context_note(struct context *context, const char *code, const char *format,
 /* Makes the note with this code the first one, whose code a client sees. */
 void context_note_lead(struct context *context, const char *code);
 
-/* The sentences of all notes, joined by spaces, in the arena; NULL when there are none. */
+/* The sentences of all notes, joined by spaces, in the arena; NULL if there are none. */
 const char *context_notes_text(const struct context *context);
 
 /* IW_OK when no detail was added, else VALIDATION_FAILED with a summary. */

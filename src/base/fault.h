@@ -94,7 +94,7 @@ struct fault_slot {
  */
 void fault_open(void);
 
-/* "IMGWARD_FAULTS=PATH" for a child with a constructed environment; NULL when the variable is not set. */
+/* "IMGWARD_FAULTS=PATH" for a child with a constructed environment; NULL if the variable is not set. */
 char *fault_environment(void);
 
 /*

@@ -28,7 +28,7 @@ struct bmp {
     const unsigned char *palette;
     size_t palette_count;
     unsigned palette_step;
-    uint32_t masks[4]; /* red, green, blue, alpha; 0: none */
+    uint32_t masks[4]; /* red, green, blue, alpha; 0 if there is none */
 };
 
 static uint32_t little(const unsigned char *bytes, int count)

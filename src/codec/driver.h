@@ -32,7 +32,7 @@ struct codec_driver {
     const unsigned char *(*icc)(struct arena *arena, const struct codec_keep *keep, size_t *size);
     bool has_color_chunks; /* cICP, gAMA, cHRM and sRGB of PNG declare the colour space, too */
     struct {
-        uint32_t tag; /* of the piece; 0: none */
+        uint32_t tag; /* of the piece; 0 if there is none */
         size_t prefix_bytes;
     } exif;
 

@@ -16,10 +16,10 @@ enum { codec_scans_max = 100 };
 enum { codec_partial_rows_least = 48 };
 
 struct codec_limits {
-    uint64_t pixels_max;       /* 0: no limit */
-    uint32_t side_max_px;      /* 0: no limit */
+    uint64_t pixels_max;       /* 0 means no limit */
+    uint32_t side_max_px;      /* 0 means no limit */
     uint32_t side_min_px;      /* of the shorter side; less is IMAGE_TOO_SMALL */
-    uint64_t memory_max_bytes; /* peak of decoding or encoding, with pixels; 0: no limit */
+    uint64_t memory_max_bytes; /* peak of decoding or encoding, with pixels; 0 means no limit */
     struct picture_engine
         engine;              /* of the caller, in addition to the picture; is_read_only: no encoding, and */
                              /* an animation's first frame is decoded */

@@ -12,7 +12,7 @@ enum { palette_colors_max = 256, palette_slot_bits = 10, palette_slots = 1 << pa
 struct palette {
     unsigned count;
     uint32_t colors[palette_colors_max]; /* red, green, blue, alpha; red highest */
-    uint16_t slots[palette_slots];       /* hash table: number of the colour + 1; 0: empty */
+    uint16_t slots[palette_slots];       /* hash table: number of the colour + 1; 0 if empty */
 };
 
 /* False if the picture has more colours than a palette holds, or 16 bits. */

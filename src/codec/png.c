@@ -74,9 +74,9 @@ struct png_layout {
     unsigned depth_bits; /* of the file: 1, 2, 4, 8, 16 */
     unsigned color_type;
     bool is_interlaced;
-    const unsigned char *palette; /* NULL: none */
+    const unsigned char *palette; /* NULL if there is none */
     uint32_t palette_bytes;
-    const unsigned char *transparency; /* NULL: none that is valid */
+    const unsigned char *transparency; /* NULL if there is none that is valid */
     uint32_t transparency_bytes;
     bool has_pixels;
     uint64_t pixel_bytes; /* of all pixel chunks, compressed */
@@ -98,7 +98,7 @@ struct png_job {
     const struct png_layout *layout;
     struct png_feed *feed; /* the input of libpng */
     const struct image *image;
-    struct keep_loss *loss; /* NULL: a loss is an error */
+    struct keep_loss *loss; /* NULL if a loss is an error */
     bool are_rows_read;     /* the rows have begun: */
     int pass;               /* the current pass and row */
     uint32_t row_px;

@@ -92,7 +92,7 @@ static const struct keep_chunk *chunk_of(const struct codec_picture *picture, ui
     return NULL;
 }
 
-/* NULL: no cICP, or codes that are not in the tables. */
+/* NULL means no cICP, or codes that are not in the tables. */
 static cmsHPROFILE space_of_codes(cmsContext lcms, const struct codec_picture *picture)
 {
     const struct keep_chunk *chunk = chunk_of(picture, KEEP_TAG('c', 'I', 'C', 'P'), 4);
@@ -103,7 +103,7 @@ static cmsHPROFILE space_of_codes(cmsContext lcms, const struct codec_picture *p
     return NULL;
 }
 
-/* A grey profile describes a grey picture only. NULL: none that fits. */
+/* A grey profile describes a grey picture only. NULL if there is none that fits. */
 static cmsHPROFILE space_of_icc(cmsContext lcms, const struct codec_picture *picture, struct arena *arena)
 {
     size_t size = 0;

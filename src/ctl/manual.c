@@ -94,7 +94,7 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
            IW_SYSCONFDIR);
     families_print(ctl->families);
     examples_print(ctl->families);
-    printf(".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the image has no "
+    printf(".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\nSuccess.\n.It 1\nNegative result: the picture has no "
            "watermark, a check of\n.Cm doctor\nfailed.\n.It 2\nBad usage, bad input or an error; one line "
            "on standard error names it.\n.El\n.Sh SEE ALSO\n.Xr imgward.conf 5 ,\n.Xr imgward\\-api 8 ,\n.Xr "
            "imgward\\-worker 8\n");

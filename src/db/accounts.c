@@ -88,7 +88,9 @@ enum iw_error accounts_find(const struct db *db, const char *name, struct accoun
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no account \"%s\".", name);
+        return context_fail(db->context, IW_NOT_FOUND,
+                            "The account \"%s\" does not exist; imgwardctl account list shows the accounts.",
+                            name);
     struct db_row columns = db_row(&rows, 0);
     account_read(&columns, account);
     return IW_OK;

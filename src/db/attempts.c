@@ -5,8 +5,8 @@ enum iw_error attempts_lock(const struct db *db, struct attempts_row *row)
     struct db_rows rows;
     const struct db_value values[] = {db_bytes(row->name_digest, 32)};
     /*
-     * An exclusive lock at once, also of a new row.  INSERT IGNORE would share it: two transactions that
-     * both want more would wait for each other.
+     * Takes an exclusive lock immediately, even on a new row. INSERT IGNORE would take a shared lock, and two
+     * transactions that both upgrade it would wait for each other.
      */
     enum iw_error error =
         db_run(db,

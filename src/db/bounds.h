@@ -21,8 +21,8 @@ enum {
 };
 
 /*
- * Deletes at most bounds_step rows beyond each of both bounds; *count: how many.  Looks at the account of the
- * newest row: an account is looked at as often as it writes.
+ * Deletes at most bounds_step rows beyond each of the two bounds and sets *count to their number. Checks the
+ * account of the newest row, so an account is checked as often as it writes.
  */
 enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t *count) IW_MUST_USE;
 

@@ -13,7 +13,7 @@ enum { slice_rows = 5000 };
     " AS kind, " state " AS state, " number " AS number, " oldest " AS oldest FROM " table " WHERE " id      \
     " > ? ORDER BY " id " LIMIT 5000) slice GROUP BY kind, state"
 
-/* The rows that /metrics counts: jobs that ended long ago are left out. */
+/* The rows that /metrics counts, without jobs that ended long ago. */
 #define IS_COUNTED "(status IN ('queued', 'leased') OR updated_at > UTC_TIMESTAMP(3) - INTERVAL 1 DAY)"
 
 static const char *const names[CENSUS_SOURCE_COUNT] = {"jobs",   "orders",  "deliveries", "accounts",
@@ -100,7 +100,7 @@ enum iw_error census_step(const struct db *db, struct census *census, bool *is_r
         for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
             error = census_publish(db, census);
         }
-    /* After an error the source is counted from its first row. */
+    /* After an error, the source is counted again from its first row. */
     enum census_source next =
         error == IW_OK ? (enum census_source)((census->source + 1) % CENSUS_SOURCE_COUNT) : census->source;
     *is_round = error == IW_OK && next == 0;

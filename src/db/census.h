@@ -1,5 +1,5 @@
 /*
- * The numbers of /metrics that would need whole tables.
+ * The numbers of /metrics that would require reading whole tables.
  *
  * A census reads a table in slices by its primary key; the sums are published in the table census.  Until a
  * number reaches census_live_max, /metrics reads it directly and exactly.
@@ -17,7 +17,7 @@ enum census_source {
     CENSUS_JOBS,       /* queued and leased jobs, and jobs that ended within a day; by kind and status */
     CENSUS_ORDERS,     /* by status */
     CENSUS_DELIVERIES, /* by status in lower case */
-    CENSUS_ACCOUNTS,   /* near_limit: accounts that use 80 per cent of a limit */
+    CENSUS_ACCOUNTS,   /* near_limit counts accounts that use 80 % of a limit */
     CENSUS_INPUTS,     /* bytes */
     CENSUS_RESULTS,    /* bytes */
     CENSUS_ARCHIVES,   /* bytes */
@@ -29,7 +29,7 @@ enum {
     census_live_max = 1000 /* rows that census_read reads of a state */
 };
 
-/* A census in progress, in a worker's memory.  Zero-initialized it begins with the first source. */
+/* A census in progress, in a worker's memory. If it is zero-initialized, it begins with the first source. */
 struct census {
     enum census_source source;
     int64_t after_id;
@@ -45,7 +45,7 @@ struct census_row {
     const char *kind; /* "" for sources other than jobs */
     const char *state;
     int64_t number;
-    int64_t oldest_ms; /* 0: none waits */
+    int64_t oldest_ms; /* 0 if none waits */
 };
 
 /* Rows in the arena. */

@@ -23,7 +23,7 @@ enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms,
     unsigned taken = 0;
     const struct db_value due[] = {db_time(now_ms), db_integer(checks_max)};
     *count = 0;
-    /* A query without locks first: most looks find nothing. */
+    /* First runs a query without locks, because most looks find nothing. */
     enum iw_error error = db_run(db, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
     if (error != IW_OK || rows.count == 0)
         return error;

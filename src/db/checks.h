@@ -15,7 +15,7 @@ struct check {
     int64_t account_id;
 };
 
-/* Adds an order; written before the order itself. */
+/* Adds an order. Call it before the order itself is written. */
 enum iw_error checks_add(const struct db *db, int64_t order_id, int64_t account_id,
                          int64_t at_ms) IW_MUST_USE;
 
@@ -23,7 +23,7 @@ enum iw_error checks_add(const struct db *db, int64_t order_id, int64_t account_
 enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms, struct check *checks,
                           unsigned *count) IW_MUST_USE;
 
-/* The next time of an order. An order without a row gets none. */
+/* Sets the next time of an order. Has no effect for an order without a row. */
 enum iw_error checks_move(const struct db *db, int64_t order_id, int64_t at_ms) IW_MUST_USE;
 
 enum iw_error checks_delete(const struct db *db, int64_t order_id) IW_MUST_USE;

@@ -35,7 +35,7 @@ enum {
 /* Galera's errors that MariaDB's headers name for other uses. */
 enum { error_not_ready = ER_UNKNOWN_COM_ERROR, error_commit = ER_ERROR_DURING_COMMIT };
 
-/* A prepared statement and the text it was prepared from. */
+/* A prepared statement and the text from which it was prepared. */
 struct statement {
     char *sql;
     size_t length; /* of sql */
@@ -45,7 +45,7 @@ struct statement {
 
 struct db_connection {
     struct db_hosts hosts;
-    char *folder; /* db_folder; NULL: not asked yet */
+    char *folder; /* db_folder; NULL if not asked yet */
     MYSQL *mysql; /* NULL if there is none */
     bool is_pinned;
     struct statement statements[statements_max];
@@ -172,13 +172,13 @@ static enum iw_error fail_unavailable(struct context *context, const char *reaso
     }
     if (number == ER_STATEMENT_TIMEOUT)
         return context_fail(context, IW_SERVICE_UNAVAILABLE,
-                            "The request took the database too long and was ended; repeat it later.");
+                            "The database took too long for the request and ended it; repeat it later.");
     return context_fail(context, IW_SERVICE_UNAVAILABLE, NULL);
 }
 
 /*
- * The server refused to write, so the statement had no effect, and another server may run it: Galera has no
- * quorum, or the server became a replica.
+ * Returns true if the server refused to write because Galera has no quorum or the server became a replica.
+ * The statement had no effect, and another server may run it.
  */
 static bool is_demoted(const struct db_connection *connection, unsigned number)
 {
@@ -200,7 +200,7 @@ static enum iw_error db_fail(const struct db *db, unsigned number, const char *m
         return context_fail(db->context, IW_USAGE_LIMIT_EXCEEDED, NULL);
     if (is_gone(number) || is_demoted(db->connection, number)) {
         enum iw_error error = fail_unavailable(db->context, "database_away", number, message);
-        /* It may be frozen: then another connection to it would hang too. */
+        /* The server may be frozen, and then another connection to it would hang, too. */
         if (number == CR_SERVER_LOST)
             db_hosts_lost(&db->connection->hosts);
         db_close(db->connection);
@@ -225,8 +225,8 @@ static inline void connection_cut(const struct db_connection *connection)
 }
 
 /*
- * An answer failed between two rows.  The driver has cleared the error of the statement in some cases. Before
- * the next use of the connection it would wait for the rest of the answer, so the connection is cut first and
+ * An answer failed between two rows. In some cases the driver has cleared the error of the statement. It
+ * would wait for the rest of the answer before the next use of the connection, so the connection is cut and
  * closed.
  */
 static enum iw_error rows_fail(const struct db *db, MYSQL_STMT *handle)
@@ -246,9 +246,9 @@ static enum iw_error rows_fail(const struct db *db, MYSQL_STMT *handle)
 }
 
 /*
- * Fails after the server rolled the open transaction back and reported no error: the next statement would
- * commit by itself.  Galera does that when another node's commit aborts a SELECT just after it was prepared
- * (MariaDB 10.11.18: 2,227 of 60,281 aborts).  The status flag of the answer tells it.
+ * Fails after the server rolled back the open transaction without reporting an error, because the next
+ * statement would commit by itself. Galera does that when another node's commit aborts a SELECT just after it
+ * was prepared (MariaDB 10.11.18: 2,227 of 60,281 aborts). The status flag of the answer shows it.
  */
 static enum iw_error transaction_check(const struct db *db, const char *sql)
 {
@@ -291,7 +291,7 @@ static enum iw_error db_open(const struct db *db)
                                                       : "The connection of the transaction was lost.");
     connection->mysql = db_hosts_open(&connection->hosts, db->context, &refusal);
     connection->has_failed = connection->mysql == NULL;
-    /* Any reason is temporary for a client; the log has the cause. */
+    /* For a client, any reason is temporary; the log has the cause. */
     return connection->mysql != NULL
                ? IW_OK
                : fail_unavailable(db->context, "database_away", refusal.number, refusal.cause);
@@ -309,7 +309,7 @@ void db_host_check(const struct db *db, unsigned number, struct db_host *host)
     host->is_in_use = connection->mysql != NULL && connection->hosts.current == number;
 }
 
-/* The cached statement, or NULL. */
+/* Returns the cached statement, or NULL. */
 static struct statement *statement_find(struct db_connection *connection, const char *sql)
 {
     for (unsigned i = 0; i < statements_max; i++)
@@ -319,8 +319,8 @@ static struct statement *statement_find(struct db_connection *connection, const 
 }
 
 /*
- * An empty entry for a text of this length.  Evicts the least recently used statements until both limits
- * allow it.
+ * Returns an empty entry for a text of this length. Evicts the least recently used statements until both
+ * limits allow the text.
  */
 static struct statement *statement_place(struct db_connection *connection, size_t length)
 {
@@ -430,7 +430,7 @@ static bool statement_execute(struct context *context, MYSQL_STMT *handle, const
                               unsigned count)
 {
     if (count != mysql_stmt_param_count(handle) || count > parameters_max)
-        abort(); /* Another number of parameters than question marks: a bug. */
+        abort(); /* The number of parameters differs from that of the question marks, which is a bug. */
     MYSQL_BIND *binds = arena_array(context->arena, count + 1, sizeof *binds);
     for (unsigned i = 0; i < count; i++)
         parameter_bind(context->arena, &binds[i], &parameters[i]);
@@ -517,7 +517,10 @@ static bool fetch_begin(struct row_buffers *fetch, MYSQL_STMT *handle)
     fetch->columns = mysql_stmt_field_count(handle);
     if (facts == NULL || fetch->columns > columns_max)
         abort();
-    /* Only the columns in use: the whole struct is 13 KiB, which cost too much for each statement. */
+    /*
+     * Clears only the columns in use, because clearing the whole struct of 13 KiB cost too much for each
+     * statement.
+     */
     memset(fetch->binds, 0, fetch->columns * sizeof fetch->binds[0]);
     memset(fetch->values, 0, fetch->columns * sizeof fetch->values[0]);
     for (unsigned i = 0; i < fetch->columns; i++)
@@ -575,7 +578,7 @@ static bool rows_read(struct context *context, MYSQL_STMT *handle, struct db_row
     return state >= 0;
 }
 
-/* The value of SET last_insert_id, which session tracking adds to the OK packet; 0: none. */
+/* The value of SET last_insert_id, which session tracking adds to the OK packet; 0 if there is none. */
 static int64_t session_id_read(MYSQL *mysql)
 {
     const char *value;

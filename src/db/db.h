@@ -1,11 +1,11 @@
 /*
  * The connection to MariaDB.  Only db.c and db_hosts.c include Connector/C.
  *
- * A struct db_connection is one connection, opened by the first call.  Statements are prepared once and
- * cached by their text, within a bound of entries and bytes: pass constant texts or a small number of
- * variants.  Rows are copied into the arena of the context.
+ * A struct db_connection is one connection, opened by the first call. Statements are prepared once and cached
+ * by their text, within a bound of entries and bytes, so pass constant texts or a small number of variants.
+ * Rows are copied into the arena of the context.
  *
- * Errors: SERVICE_UNAVAILABLE with retry_after_s when the database is away or read-only, or an answer ends
+ * Errors: SERVICE_UNAVAILABLE with retry_after_s if the database is away or read-only, or an answer ends
  * between two rows; the next call opens a new connection.  TWIN_EXISTS for a duplicate key.  Any other error
  * is SERVER_INTERNAL_ERROR with the driver's message as cause.  A statement on an idle connection that the
  * server closed is sent again on a new one, except inside a transaction.
@@ -32,7 +32,9 @@ struct db {
     struct db_connection *connection;
 };
 
-/* Does not connect.  Borrows config; copies the password.  Free with db_free. */
+/*
+ * Creates the handle without connecting. Borrows config; copies the password. Free the result with db_free.
+ */
 struct db_connection *db_new(const struct config *config, const char *password);
 
 /*
@@ -42,7 +44,7 @@ struct db_connection *db_new(const struct config *config, const char *password);
 void db_statement_limit_s(struct db_connection *connection, unsigned seconds);
 void db_free(struct db_connection *connection);
 
-/* Shares the choice of the server with other processes, and counts changes.  Borrows both. */
+/* Shares the choice of the server with other processes, and counts changes. Borrows both arguments. */
 void db_share(struct db_connection *connection, struct hosts *hosts, struct metrics *metrics);
 
 /*
@@ -52,8 +54,8 @@ void db_share(struct db_connection *connection, struct hosts *hosts, struct metr
 void db_pin(struct db_connection *connection, bool is_pinned);
 
 /*
- * Runs one statement with count parameters for its question marks.  rows may be NULL.  A compound statement
- * may return several results: rows gets the first one with columns.
+ * Runs one statement with count parameters for its question marks. rows may be NULL. A compound statement may
+ * return several results: rows gets the first result with columns.
  */
 enum iw_error db_run(const struct db *db, const char *sql, const struct db_value *parameters, unsigned count,
                      struct db_rows *rows) IW_MUST_USE;
@@ -72,7 +74,9 @@ enum iw_error db_each(const struct db *db, const char *sql, const struct db_valu
 /* Runs a statement that cannot be prepared (migrations): no parameters, no rows. */
 enum iw_error db_run_plain(const struct db *db, const char *sql, size_t length) IW_MUST_USE;
 
-/* True if the last statement failed.  A caller that also uses the file store learns which one failed. */
+/*
+ * True if the last statement failed. A caller that also uses the file store thus learns which of them failed.
+ */
 bool db_has_failed(const struct db_connection *connection);
 
 /*
@@ -96,16 +100,17 @@ bool db_is_begun(const struct db_connection *connection);
  */
 const char *db_folder(const struct db *db);
 
-/* The server's settings that an operator checks; texts are the arena's. */
+/* The settings of the server that an operator checks; texts are in the arena. */
 struct db_server {
     const char *version;
-    const char *session_unset; /* names of the session's variables that did not take our value; "" for none */
+    const char *session_unset;  /* names of the session's variables that did not take our value; "" if there
+                                   are none */
     const char *connection_set; /* character set of our session */
     const char *database_set;   /* character set of the database */
     int64_t now_ms;             /* the server's clock */
     int64_t packet_bytes;       /* max_allowed_packet */
     int64_t connections_max;    /* max_connections, or the user's limit */
-    int64_t cluster_size;       /* nodes that this one sees (wsrep_cluster_size); 0: no Galera */
+    int64_t cluster_size;       /* nodes that this server sees (wsrep_cluster_size); 0 means no Galera */
     const char *cluster_state;  /* wsrep_local_state_comment; "" without Galera */
     bool is_read_only;
     bool is_statement_logged; /* binlog_format refuses writes of READ-COMMITTED */
@@ -115,14 +120,14 @@ enum iw_error db_server_read(const struct db *db, struct db_server *server) IW_M
 
 /* One server of database.hosts, as db_host_check found it. */
 struct db_host {
-    const char *name;  /* host:port or a socket; the arena's */
-    const char *cause; /* why it is not reachable or not ready; "" when it is ready */
+    const char *name;  /* host:port or a socket; in the arena */
+    const char *cause; /* why it is not reachable or not ready; "" if it is ready */
     bool is_reachable;
     bool is_in_use;
     bool is_cluster; /* Galera */
 };
 
-/* The number of servers in database.hosts; 1 without it. */
+/* Returns the number of servers in database.hosts; 1 without that key. */
 unsigned db_host_count(const struct db_connection *connection);
 
 /* Connects to one server, checks it and closes the connection.  The choice does not change. */

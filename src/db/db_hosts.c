@@ -14,9 +14,9 @@
 
 enum {
     look_every_ms = 1000,
-    /* A request waits so long for the probe of a server that does not answer, once in ten seconds. */
+    /* The time that a request waits for the probe of a server that does not answer, once in ten seconds. */
     probe_max_ms = 200,
-    /* Processes of several machines change their server at most so far apart, in addition to back_s. */
+    /* The most time between the changes of server by processes of several machines, in addition to back_s. */
     causal_ms = 60000
 };
 
@@ -58,8 +58,8 @@ void db_hosts_lost(const struct db_hosts *hosts)
 }
 
 /*
- * The variables that statements rely on: a server may have other global values, as shared hosts do.  Those
- * without another reason have MariaDB's default.
+ * The variables on which statements rely, because a server may have other global values, as shared hosts do.
+ * Variables without a stated reason have MariaDB's default.
  */
 static const struct {
     const char *name;
@@ -166,8 +166,8 @@ static bool host_connect(const struct db_hosts *hosts, unsigned host, MYSQL *con
 }
 
 /*
- * True if a server may be used.  With Galera, statements without a table are answered by a node that is not
- * ready, but not a transaction.  A causal connection waits here for what other nodes committed.
+ * True if a server may be used. With Galera, statements without a table are answered by a node that is not
+ * ready, but not a transaction. A causal connection waits here for the commits of other nodes.
  */
 static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct db_refusal *refusal)
 {
@@ -192,8 +192,8 @@ static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct db_refusal
 }
 
 /*
- * Reads wait for what other nodes committed while processes may use different nodes: on every node but the
- * first, and on the first for a time after a change.
+ * While processes may use different nodes, reads wait for the commits of other nodes: on every node except
+ * the first, and on the first for a time after a change.
  */
 static bool causal_is_wanted(const struct db_hosts *hosts, unsigned host, int64_t now_ms)
 {

@@ -1,11 +1,12 @@
 /*
- * The servers of database.hosts: which one a connection uses, and how it is opened.  Only db.c uses this.
+ * The servers of database.hosts: which server a connection uses, and how the connection is opened. Only db.c
+ * uses this.
  *
- * They are nodes of a Galera cluster, or a primary and its replicas.  The first one that is ready is used
- * (base/hosts.h): it answers, is not read-only, and Galera permits statements.  The server is checked once a
- * second, between two transactions.  When it is not ready, the next one is used.  Galera's earlier node is
- * used again when it was ready for database.back_s.  A replicated server is not left while it is writable:
- * the earlier one may have old rows.  Without database.hosts there is one server, and no check.
+ * They are nodes of a Galera cluster, or a primary and its replicas. The first server that is ready is used
+ * (base/hosts.h): it answers, is not read-only, and Galera permits statements. The server is checked once a
+ * second, between two transactions. If it is not ready, the next server is used. An earlier node of Galera is
+ * used again after it was ready for database.back_s. A replicated server is not left while it is writable,
+ * because the earlier server may have old rows. Without database.hosts there is one server, and no check.
  */
 #ifndef DB_DB_HOSTS_H
 #define DB_DB_HOSTS_H
@@ -23,8 +24,8 @@ struct db_hosts {
     struct hosts *choice;
     struct hosts *choice_own; /* NULL after db_hosts_share */
     struct metrics *metrics;  /* may be NULL */
-    unsigned statement_max_s; /* 0: no limit */
-    unsigned current;         /* the server of the last connection, as the next three */
+    unsigned statement_max_s; /* 0 means no limit */
+    unsigned current;         /* this and the next three belong to the server of the last connection */
     bool is_cluster;          /* Galera */
     bool is_causal;           /* reads wait until the node has all committed transactions */
     int64_t look_ms;          /* of the next check */
@@ -52,7 +53,7 @@ struct st_mysql *db_hosts_open(struct db_hosts *hosts, const struct context *con
 
 /*
  * Between two transactions: follows the other processes, checks the server once a second, and probes an
- * earlier one.  False if the caller should close the connection and open another one.
+ * earlier server. Returns false if the caller should close the connection and open another.
  */
 bool db_hosts_look(struct db_hosts *hosts, const struct context *context, struct st_mysql *connection);
 

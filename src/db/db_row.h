@@ -34,7 +34,7 @@ struct db_rows {
     const struct db_value *values; /* count * columns of them, row by row */
     int64_t affected;              /* rows changed, for statements without rows */
     int64_t inserted_id;           /* first new AUTO_INCREMENT value */
-    int64_t session_id;            /* last_insert_id as the statement SET it; 0: it did not */
+    int64_t session_id;            /* last_insert_id as the statement SET it; 0 if it did not */
 };
 
 /*

@@ -5,13 +5,14 @@
 #include "db/leases.h"
 #include "db/transaction.h"
 
-_Static_assert((int)deliveries_receiver_max <= (int)leases_rows_max, "one lease takes all of a receiver");
+_Static_assert((int)deliveries_receiver_max <= (int)leases_rows_max,
+               "one lease must take all deliveries of a receiver");
 
 static const char *state_after(enum delivery_state state, enum delivery_event event)
 {
     const char *name = delivery_state_name(delivery_next(state, event));
     if (name == NULL)
-        abort(); /* An illegal transition is a bug. */
+        abort(); /* Aborts on an illegal transition, which is a bug. */
     return name;
 }
 
@@ -63,7 +64,7 @@ enum iw_error deliveries_due(const struct db *db, int64_t now_ms, unsigned accou
 }
 
 /*
- * Locks the webhook's row: workers lease from it one after the other and together keep
+ * Locks the webhook's row, so that workers lease from it one after the other and together keep
  * deliveries_receiver_max. lease->webhook_id stays 0 while another worker has the lock.
  */
 static enum iw_error lease_receiver(const struct db *db, const struct deliveries_request *request,
@@ -247,7 +248,10 @@ static enum iw_error record_receiver(const struct db *db, const struct deliverie
                : db_run(db, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2, NULL);
 }
 
-/* Locks the webhook before the delivery, as all transactions do: no two of them wait for each other. */
+/*
+ * Locks the webhook before the delivery, as all transactions do, so that no two transactions wait for each
+ * other.
+ */
 static enum iw_error record_write(const struct db *db, const struct deliveries_attempt *attempt,
                                   const char **inactive_reason)
 {

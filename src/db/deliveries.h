@@ -18,7 +18,7 @@
 /* The most deliveries of one webhook that all workers together send at a time. */
 enum { deliveries_receiver_max = 3 };
 
-/* The most secrets that sign at a time: the newest, when a client rotates more often in a day. */
+/* The most secrets that sign at a time; these are the newest when a client rotates more often in a day. */
 enum { deliveries_secrets_max = 5 };
 
 /* A webhook with a delivery that is due, and below deliveries_receiver_max. */
@@ -30,8 +30,8 @@ struct deliveries_receiver {
 };
 
 /*
- * The webhooks with due deliveries, at most account_most per account and most in all; the array is the
- * arena's. Healthy receivers come before failing ones; then accounts take turns; then the longest wait
+ * The webhooks with due deliveries, at most account_most per account and most in all; the array is in
+ * the arena. Healthy receivers come before failing receivers; then accounts take turns; then the longest wait
  * decides.
  */
 enum iw_error deliveries_due(const struct db *db, int64_t now_ms, unsigned account_most, unsigned most,
@@ -45,7 +45,7 @@ struct deliveries_request {
     unsigned most;
 };
 
-/* A receiver with its leased deliveries; texts and bytes are the arena's. */
+/* A receiver with its leased deliveries; texts and bytes are in the arena. */
 struct deliveries_lease {
     int64_t webhook_id;
     int64_t account_id;
@@ -68,20 +68,20 @@ struct deliveries_attempt {
     int64_t webhook_id;
     const struct delivery *delivery;
     const struct delivery_verdict *verdict;
-    int64_t status;     /* HTTP; 0: no answer */
+    int64_t status;     /* HTTP; 0 means no answer */
     const char *reason; /* a short constant word, or NULL */
     int64_t now_ms;
 };
 
 /*
- * Records an attempt.  NOT_FOUND with the reason "fenced" when another attempt holds the lease.  The same
+ * Records an attempt.  NOT_FOUND with the reason "fenced" if another attempt holds the lease.  The same
  * transaction updates the webhook: a success, a failure, or its deactivation after an answer 410 or five days
  * without success.  inactive_reason is the reason of the deactivation, or NULL.
  */
 enum iw_error deliveries_record(const struct db *db, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason) IW_MUST_USE;
 
-/* Returns a leased delivery that was not sent, due at a later time.  A lost lease is no error. */
+/* Returns a leased delivery that was not sent, due at a later time. A lost lease is not an error. */
 enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
                                   int64_t until_ms) IW_MUST_USE;
 
@@ -97,18 +97,18 @@ enum iw_error deliveries_cancel(const struct db *db, int64_t webhook_id, const c
                                 int64_t now_ms) IW_MUST_USE;
 
 /*
- * Restarts the schedule of a delivery, due now.  *is_repeated is false if there is none, or it is being
- * sent.
+ * Restarts the schedule of a delivery, due now. *is_repeated is false if there is no such delivery or it is
+ * being sent.
  */
 enum iw_error deliveries_repeat(const struct db *db, int64_t webhook_id, int64_t event_id, int64_t now_ms,
                                 bool *is_repeated) IW_MUST_USE;
 
-/* Deletes ended deliveries from before a time, a limited number per call; count gets how many. */
+/* Deletes ended deliveries from before a time, a limited number per call, and sets count to their number. */
 enum iw_error deliveries_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 /* ---- For operators and monitoring; read only ---- */
 
-/* Deliveries by status; the array is the arena's. */
+/* Deliveries by status; the array is in the arena. */
 enum iw_error deliveries_status_counts(const struct db *db, struct query_count **counts,
                                        unsigned *count) IW_MUST_USE;
 

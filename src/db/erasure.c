@@ -33,7 +33,7 @@ enum iw_error erasure_orders(const struct db *db, int64_t account_id, unsigned m
 
 enum iw_error erasure_step(const struct db *db, int64_t account_id, bool *is_gone)
 {
-    /* Rows come after those that refer to them. */
+    /* Rows follow the rows that refer to them. */
     static const char *const statements[] = {
         "DELETE FROM webhook_deliveries WHERE webhook_id IN (SELECT id FROM webhooks WHERE account_id = ?) "
         "LIMIT 1000",

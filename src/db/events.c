@@ -39,7 +39,7 @@ enum iw_error events_insert(const struct db *db, const struct events_row *row, b
     return error;
 }
 
-/* The keyword as an id; 0, which no row has, for any other text. */
+/* Returns the keyword as an id; 0, which no row has, for any other text. */
 static int64_t id_of(const char *keyword)
 {
     int64_t id = 0;
@@ -108,7 +108,7 @@ enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char 
     int64_t id = id_of(keyword);
     const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
                                       db_integer(id), db_integer(id)};
-    /* The index webhook_deliveries_once yields the rows in this order: nothing is sorted or buffered. */
+    /* The index webhook_deliveries_once yields the rows in this order, so nothing is sorted or buffered. */
     return db_stream(db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC", values, 5, stream_row,
                      &stream);
 }

@@ -17,7 +17,7 @@
 struct events_row {
     int64_t id;
     int64_t account_id;
-    int64_t order_id; /* 0: a test */
+    int64_t order_id; /* 0 means a test */
     const char *type;
     int64_t occurred_ms;
 };
@@ -28,12 +28,15 @@ struct events_row {
  */
 enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written) IW_MUST_USE;
 
-/* One page of a webhook's events, newest first; the array is the arena's.  keyword: see webhooks_list. */
+/* One page of a webhook's events, newest first; the array is in the arena.  keyword: see webhooks_list. */
 enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
                           const struct webhooks_page *page, struct webhook_event **events,
                           size_t *count) IW_MUST_USE;
 
-/* All of them, unbuffered.  The event is valid during the callback, which returns false to stop. */
+/*
+ * Passes all events to the callback, unbuffered. The event is valid during the callback, which returns false
+ * to stop.
+ */
 enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char *keyword,
                             bool (*take)(void *user, const struct webhook_event *event),
                             void *user) IW_MUST_USE;
@@ -49,7 +52,10 @@ enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event
 enum iw_error events_subject(const struct db *db, int64_t event_id,
                              struct delivery_subject *subject) IW_MUST_USE;
 
-/* Deletes events without deliveries from before a time, a limited number per call; count gets how many. */
+/*
+ * Deletes events without deliveries from before a time, a limited number per call, and sets count to their
+ * number.
+ */
 enum iw_error events_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -25,23 +25,23 @@ enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t n
 enum iw_error files_refuse(const struct db *db, int64_t file_id, int64_t now_ms, enum iw_error code,
                            const char *sentence) IW_MUST_USE;
 
-/* The first file of an order with a source URL; texts are the arena's. */
+/* The first file of an order with a source URL; texts are in the arena. */
 struct files_source {
     int64_t file_id;
-    const char *error_code; /* NULL: none */
+    const char *error_code; /* NULL if there is none */
     const char *error_sentence;
-    struct upload_facts facts; /* store_key NULL: not fetched yet */
+    struct upload_facts facts; /* store_key NULL if not fetched yet */
 };
 
 /* NOT_FOUND if no file has the URL. */
 enum iw_error files_source_first(const struct db *db, int64_t order_id, const char *source_url,
                                  struct files_source *source) IW_MUST_USE;
 
-/* The sources of an order, in the order of its files; the array is the arena's. */
+/* The sources of an order, in the order of its files; the array is in the arena. */
 struct files_try {
     int64_t file_id;
     const char *source_url;
-    const char *error_code; /* NULL: none */
+    const char *error_code; /* NULL if there is none */
     const char *error_sentence;
     bool is_fetched;
     int64_t failures; /* of the job */
@@ -53,7 +53,8 @@ enum iw_error files_tries(const struct db *db, int64_t order_id, struct files_tr
 enum iw_error files_error_write(const struct db *db, int64_t file_id, enum iw_error code,
                                 const char *sentence) IW_MUST_USE;
 
-/* Records what a client sees of a result: the size of the largest copy, and the protection (-1: none). */
+/* Records what a client sees of a result: the size of the largest copy, and the protection (-1 if there is
+ * none). */
 enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t size_bytes,
                                  int percent) IW_MUST_USE;
 
@@ -87,8 +88,8 @@ enum iw_error files_store_bytes(const struct db *db, struct query_count **counts
 struct files_stored {
     const char *store_key;
     int64_t order_id;
-    int64_t size_bytes;    /* -1: unknown */
-    const uint8_t *digest; /* SHA-256; NULL: unknown */
+    int64_t size_bytes;    /* -1 if unknown */
+    const uint8_t *digest; /* SHA-256; NULL if unknown */
 };
 
 /* A step of a walk through the orders. */
@@ -99,7 +100,7 @@ struct files_step {
     unsigned count;
 };
 
-/* The files of the next 50 orders; the array is the arena's, so that a walk needs little memory. */
+/* The files of the next 50 orders; the array is in the arena, so that a walk needs little memory. */
 enum iw_error files_stored_next(const struct db *db, struct files_step *step) IW_MUST_USE;
 
 #endif

@@ -11,7 +11,7 @@
 #define ALL  "SELECT, INSERT, UPDATE, DELETE"
 #define NONE NULL
 
-/* NULL: no right on the table. */
+/* NULL means no right on the table. */
 static const struct {
     const char *table;
     const char *rights[GRANTS_PROGRAM_COUNT]; /* API, console, worker */
@@ -20,7 +20,10 @@ static const struct {
     {"workers", {R, R, ALL}},
     {"schema_migrations", {R, R, R}},
 
-    /* Accounts, keys and users: changed by the console only, and deleted with their account by the worker. */
+    /*
+     * Accounts, keys and users, which only the console changes, and which the worker deletes with their
+     * account.
+     */
     {"accounts", {R, RW, "SELECT, UPDATE (delete_at), DELETE"}},
     {"account_usage", {RW, RW, ALL}},
     {"api_keys",
@@ -32,15 +35,12 @@ static const struct {
     {"recovery_codes", {NONE, "SELECT, INSERT, DELETE", NONE}},
     {"invitations", {NONE, "SELECT, INSERT, DELETE", "SELECT (id, account_id, expires_at), DELETE"}},
     {"sign_in_attempts", {NONE, RW, ALL}},
-    /* The programs that add events cannot change them. */
+    /* The programs that add events must not change them. */
     {"audit_events", {NONE, RA, "SELECT (id, account_id, at), DELETE"}},
     {"mails", {NONE, "INSERT", ALL}},
     {"request_log", {"INSERT", R, "SELECT (id, account_id, at), DELETE"}},
 
-    /*
-     * Orders.  A deletion cancels or forgets the jobs of its order; only the worker leases and records
-     * jobs.
-     */
+    /* Orders. A deletion cancels or removes the jobs of an order; only the worker leases and records jobs. */
     {"orders", {ALL, ALL, ALL}},
     {"files", {ALL, ALL, ALL}},
     {"results", {ALL, ALL, ALL}},

@@ -2,7 +2,8 @@
  * The rights of each program's user of the database, as one table: least privilege by program.
  *
  * A program without a separate user (api.database_user and so on) uses database.user, which may read and
- * write all rows; imgwardctl always does.  Rights on tables come after the migrations that make the tables.
+ * write all rows; imgwardctl always does. Rights on tables are granted after the migrations that create the
+ * tables.
  */
 #ifndef DB_GRANTS_H
 #define DB_GRANTS_H
@@ -15,7 +16,7 @@ enum grants_program { GRANTS_API, GRANTS_CONSOLE, GRANTS_WORKER, GRANTS_PROGRAM_
 /* "imgward-api", "imgward-console", "imgward-worker"; static text. */
 const char *grants_program_name(enum grants_program program);
 
-/* The statement that creates the user; the arena's. */
+/* Returns the statement that creates the user, in the arena. */
 const char *grants_user_statement(struct arena *arena, const struct provision *user);
 
 /* The statements that grant the rights of a user: *count of them, in the arena. */

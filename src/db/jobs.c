@@ -5,7 +5,7 @@
 #include "db/leases.h"
 #include "db/transaction.h"
 
-/* As many question marks as jobs_lease_max; unused ones are 0, which is no id. */
+/* As many question marks as jobs_lease_max; unused question marks are 0, which is no id. */
 #define LEASE_IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 _Static_assert((int)jobs_lease_max <= (int)leases_rows_max, "leases_take takes them all");
@@ -72,7 +72,7 @@ enum iw_error jobs_left(const struct db *db, int64_t order_id, int64_t file_id, 
         values, 2, count);
 }
 
-/* The most accounts that one lease considers; the next lease starts with the others. */
+/* The most accounts that one lease considers; the next lease starts with the remaining accounts. */
 enum { turns_max = 64 };
 
 /* An account with a due job. */
@@ -96,8 +96,8 @@ struct lease {
 };
 
 /*
- * The next account with a queued job, and whether the job is due: one step in the index, regardless of the
- * number of jobs.
+ * Finds the next account with a queued job, and whether the job is due, in one step of the index, regardless
+ * of the number of jobs.
  */
 static enum iw_error turn_after(const struct db *db, const struct lease *lease, int64_t *account_id,
                                 bool *is_due, bool *is_found)
@@ -118,7 +118,10 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
     return IW_OK;
 }
 
-/* One round of all accounts with due jobs, from the cursor on: the first ones were served the longest ago. */
+/*
+ * Makes one round through all accounts with due jobs from the cursor on, because the first of them were
+ * served the longest ago.
+ */
 static enum iw_error turns_read(const struct db *db, struct lease *lease)
 {
     int64_t begin = *lease->place->cursor, account_id = begin;
@@ -150,14 +153,14 @@ static struct turn *turn_find(struct lease *lease, int64_t account_id)
     return NULL;
 }
 
-/* turns_max question marks; unused ones are 0, which is no id. */
+/* turns_max question marks; unused question marks are 0, which is no id. */
 #define TURNS_8 "?, ?, ?, ?, ?, ?, ?, ?"
 #define TURN_IDS                                                                                             \
     "(" TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ", " TURNS_8 ")"
 
 /*
- * The leased jobs of each account, and which accounts of this lease are suspended: one statement with few
- * rows, because places are few.
+ * Reads the leased jobs of each account, and which accounts of this lease are suspended, in one statement
+ * with few rows, because places are few.
  */
 static enum iw_error turns_count(const struct db *db, struct lease *lease)
 {
@@ -184,7 +187,7 @@ static enum iw_error turns_count(const struct db *db, struct lease *lease)
     return error;
 }
 
-/* Gives each place to the account with the fewest leased jobs, the first of equals. */
+/* Gives each place to the account with the fewest leased jobs; of equals, to the first. */
 static void turns_give(struct lease *lease)
 {
     for (unsigned place = 0; place < lease->most; place++) {
@@ -235,7 +238,7 @@ static enum iw_error lease_choose(const struct db *db, struct lease *lease)
     return error;
 }
 
-/* An unknown word means that the database is newer than the program. */
+/* Fails on an unknown word, which means that the database is newer than the program. */
 static enum iw_error job_read(struct context *context, struct db_row *columns, struct job *job)
 {
     *job = (struct job){.strength = ORDER_STRENGTH_STANDARD};
@@ -270,7 +273,7 @@ static enum iw_error job_read(struct context *context, struct db_row *columns, s
     job->error_sentence = db_next_text(columns);
     if (!job_kind_read(kind, &job->kind) || !order_type_read(type, &job->order_type) ||
         (strength != NULL && !order_strength_read(strength, &job->strength))) {
-        context_cause(context, "job %lld has a kind, type or strength that is unknown here",
+        context_cause(context, "job %lld has a kind, type or strength that this program does not know",
                       (long long)job->id);
         return context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
     }
@@ -342,7 +345,7 @@ enum iw_error jobs_move(const struct db *db, const struct job *job, const struct
     struct db_rows rows;
     enum job_state next = job_next(JOB_LEASED, verdict->event);
     if (next == JOB_NONE)
-        abort(); /* An illegal transition is a bug. */
+        abort(); /* Aborts on an illegal transition, which is a bug. */
     const struct db_value values[] = {db_text(job_state_name(next)),
                                       db_integer(verdict->failures),
                                       db_integer(verdict->deaths),

@@ -1,8 +1,8 @@
 /*
  * The table jobs: queued, leased, recorded.  Leases are in leases.h, states in model/job.h.
  *
- * The database's clock decides which jobs are due.  A worker records with its attempt as fencing token: after
- * a lost lease it changes nothing.
+ * The database's clock decides which jobs are due. A worker records an outcome with its attempt as the
+ * fencing token, so it changes nothing after its lease was lost.
  */
 #ifndef DB_JOBS_H
 #define DB_JOBS_H
@@ -18,7 +18,7 @@ enum { jobs_lease_max = 8 };
 
 /*
  * Writes the jobs of an order that starts, inside that transaction: a fetch for a file with a source URL,
- * otherwise one job per file, or per watermark text of it.  They carry context->request_id.
+ * otherwise one job per file, or per watermark text of the file. The jobs carry context->request_id.
  */
 enum iw_error jobs_insert_for_order(const struct db *db, int64_t order_id) IW_MUST_USE;
 
@@ -42,16 +42,16 @@ struct jobs_place {
     enum job_class class;
     int64_t lease_s;
     unsigned account_most; /* jobs of the class that one account may have at this owner */
-    int64_t *cursor;       /* 0 at first; then written by jobs_lease: the account of the last turn */
+    int64_t *cursor;       /* 0 at first; then jobs_lease writes the account of the last turn */
 };
 
 /*
- * Leases up to most due jobs of a class, at most jobs_lease_max.  Skips jobs that another worker leases now.
+ * Leases up to most due jobs of a class, at most jobs_lease_max. Skips jobs that another worker is leasing.
  * Sets their files to processing.
  *
  * Fair between accounts: each place goes to the account with the fewest leased jobs of the class; equal
- * accounts take turns; the longest wait decides within an account.  So a large order delays no other account.
- * account_most leaves places for other accounts where jobs may take long.
+ * accounts take turns; the longest wait decides within an account. So a large order delays no other account.
+ * If jobs may take long, account_most leaves places for other accounts.
  */
 enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, unsigned most, struct job *jobs,
                          unsigned *count) IW_MUST_USE;
@@ -63,19 +63,19 @@ enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, un
 enum iw_error jobs_move(const struct db *db, const struct job *job, const struct job_verdict *verdict,
                         const char *reason, bool *is_fenced) IW_MUST_USE;
 
-/* Makes the queued jobs of an order due now and resets their failures; count gets how many. */
+/* Makes the queued jobs of an order due now, resets their failures, and sets count to their number. */
 enum iw_error jobs_hurry(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /*
- * Requeues the failed jobs of an order and resets their failures; count gets how many.  Not pushes: their
- * results were deleted.  Lock the order first.
+ * Requeues the failed jobs of an order, resets their failures, and sets count to their number. Leaves out
+ * pushes, because their results were deleted. Lock the order first.
  */
 enum iw_error jobs_reopen(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
 /* The number of failed pushes of an order. */
 enum iw_error jobs_lost(const struct db *db, int64_t order_id, int64_t *count) IW_MUST_USE;
 
-/* Cancels the queued jobs of an order that ends.  Recording a leased one finds the ended order. */
+/* Cancels the queued jobs of an order that ends. The outcome of a leased job finds the ended order. */
 enum iw_error jobs_cancel(const struct db *db, int64_t order_id) IW_MUST_USE;
 
 /* Deletes the ended jobs of an order whose files were deleted, so that the table stays small. */
@@ -90,7 +90,7 @@ struct jobs_count {
     int64_t oldest_s; /* since the oldest was due; 0 for ended jobs */
 };
 
-/* Queued and leased jobs, and those that ended within a day, by kind and state; the array is the arena's. */
+/* Queued and leased jobs, and those that ended within a day, by kind and state; the array is in the arena. */
 enum iw_error jobs_counts(const struct db *db, struct jobs_count **counts, unsigned *count) IW_MUST_USE;
 
 /* The owners of leases, with their jobs and the seconds until the first lease ends. */
@@ -105,19 +105,19 @@ struct jobs_failed {
     int64_t order_id;
     int64_t account_id;
     int64_t attempts;
-    const char *reason; /* NULL: none */
+    const char *reason; /* NULL if there is none */
     int64_t updated_ms;
     bool is_retryable; /* its order is in progress */
 };
 
-/* One page of the failed jobs, newest first; the array is the arena's. */
+/* One page of the failed jobs, newest first; the array is in the arena. */
 enum iw_error jobs_failed_page(const struct db *db, int64_t limit, int64_t offset, struct jobs_failed **jobs,
                                size_t *count, int64_t *total) IW_MUST_USE;
 
-/* The order of a failed job while it is in progress; else *order_id is 0. */
+/* Finds the order of a failed job while the order is in progress; otherwise *order_id is 0. */
 enum iw_error jobs_failed_order(const struct db *db, int64_t id, int64_t *order_id) IW_MUST_USE;
 
-/* Retries that an operator requested in the console, in the table job_retries: the worker makes them. */
+/* Retries that an operator requested in the console, in the table job_retries; the worker executes them. */
 enum iw_error jobs_retry_request(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 enum iw_error jobs_retry_take(const struct db *db, struct query_ids *ids) IW_MUST_USE;
 enum iw_error jobs_retry_done(const struct db *db, int64_t id) IW_MUST_USE;

@@ -186,7 +186,7 @@ enum iw_error keys_revoke(const struct db *db, int64_t id, int64_t now_ms)
     const struct db_value values[] = {db_time(now_ms), db_integer(id)};
     enum iw_error error = db_run(db, "SELECT id FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no key with this id.");
+        return context_fail(db->context, IW_NOT_FOUND, "No key has this id.");
     if (error != IW_OK)
         return error;
     return db_run(db, "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?", values, 2,
@@ -200,7 +200,9 @@ enum iw_error keys_expire(const struct db *db, int64_t id, int64_t expires_at_ms
     const struct db_value values[] = {db_time(expires_at_ms), db_integer(id)};
     enum iw_error error = db_run(db, "SELECT 1 FROM api_keys WHERE id = ?", find, 1, &rows);
     if (error == IW_OK && rows.count == 0)
-        return context_fail(db->context, IW_NOT_FOUND, "There is no key %lld.", (long long)id);
+        return context_fail(db->context, IW_NOT_FOUND,
+                            "The key %lld does not exist; imgwardctl key list shows the keys.",
+                            (long long)id);
     return error == IW_OK ? db_run(db, "UPDATE api_keys SET expires_at = ? WHERE id = ?", values, 2, NULL)
                           : error;
 }
@@ -215,8 +217,8 @@ enum iw_error keys_find_by_prefix(const struct db *db, const char *prefix, int64
         return error;
     if (rows.count != 1)
         return context_fail(db->context, IW_NOT_FOUND,
-                            rows.count == 0 ? "There is no key that begins like this."
-                                            : "Several keys begin like this; name it by its id.");
+                            rows.count == 0 ? "No key begins like this."
+                                            : "Several keys begin like this; use the id of the key.");
     struct db_row columns = db_row(&rows, 0);
     *id = db_next_integer(&columns);
     return IW_OK;

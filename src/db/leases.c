@@ -1,6 +1,6 @@
 #include "db/leases.h"
 
-/* As many question marks as leases_rows_max; unused ones are 0, which is no id. */
+/* As many question marks as leases_rows_max; unused question marks are 0, which is no id. */
 #define IDS "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 struct statements {
@@ -15,9 +15,9 @@ struct statements {
 };
 
 /*
- * The statements of one table.  waiting and leased are its states.  find finds a stranded row.  A lost lease
- * adds lost_set, a stranded row gets hasten_set.  stranded is the condition for such a row.  The limits bound
- * the rows of one call.
+ * The statements for one table. The members waiting and leased are its states, and find finds a stranded row.
+ * A lost lease adds lost_set, and a stranded row gets hasten_set; stranded is the condition for such a row.
+ * The limits bound the rows of one call.
  */
 #define STATEMENTS(table, waiting, leased, find, lost_set, lost_limit, stranded, hasten_set, hasten_limit,   \
                    times)                                                                                    \
@@ -40,7 +40,7 @@ struct statements {
         .stranded_times = times                                                                              \
     }
 
-/* The latest job of an account: one step in the index, regardless of the number of jobs. */
+/* Finds the latest job of an account in one step of the index, regardless of the number of jobs. */
 #define JOBS_LATEST(class)                                                                                   \
     "(SELECT available_at FROM jobs FORCE INDEX (jobs_next) WHERE status = 'queued' AND class = '" class     \
         "' AND account_id = a.id ORDER BY available_at DESC LIMIT 1)"
@@ -114,7 +114,7 @@ enum iw_error leases_hasten_stranded(const struct db *db, enum leases_table tabl
     const struct db_value values[] = {db_time(now_ms), db_time(now_ms + first_attempt_ms),
                                       db_time(now_ms + longest_backoff_ms)};
     *count = 0;
-    /* A query without locks first: only after a step of the clock are there such rows. */
+    /* First runs a query without locks, because such rows exist only after a step of the clock. */
     enum iw_error error =
         db_run(db, statements[table].stranded_find, values + 1, times > 0 ? times - 1 : 0, &rows);
     if (error != IW_OK || rows.count == 0)

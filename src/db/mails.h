@@ -26,7 +26,7 @@ enum iw_error mails_are_due(const struct db *db, int64_t now_ms, bool *are_due) 
 enum iw_error mails_lease(const struct db *db, int64_t now_ms, int64_t until_ms, struct mails_row *row,
                           bool *is_found) IW_MUST_USE;
 
-/* Of this attempt only. */
+/* Has an effect only for this attempt. */
 enum iw_error mails_delete(const struct db *db, int64_t id, int64_t attempt) IW_MUST_USE;
 enum iw_error mails_postpone(const struct db *db, const struct mails_row *row, int64_t until_ms,
                              const char *reason) IW_MUST_USE;

@@ -40,12 +40,13 @@ enum iw_error migrate_init(struct context *context, const char *name, const char
     *migration =
         (struct migration){.version = version_of(name), .name = name, .text = text, .length = length};
     if (migration->version == 0)
-        return context_fail(context, IW_CONFIG_INVALID, "%s: a migration is named NNNN_words.sql.", name);
+        return context_fail(context, IW_CONFIG_INVALID,
+                            "%s: the name of a migration must have the form NNNN_words.sql.", name);
     script_init(&script, text, length);
     while (script_next(&script, &statement))
         migration->statement_count++;
     if (migration->statement_count == 0)
-        return context_fail(context, IW_CONFIG_INVALID, "%s: there is no statement in it.", name);
+        return context_fail(context, IW_CONFIG_INVALID, "%s: the file has no statement.", name);
     crypto_sha256(text, length, migration->digest);
     return IW_OK;
 }
@@ -62,8 +63,8 @@ enum iw_error migrate_lock(const struct db *db)
     /* An administrator may write to a replica. */
     if (is_read_only)
         return context_fail(db->context, IW_SERVICE_UNAVAILABLE,
-                            "The database server is read-only: migrate on the one that is not.");
-    /* The lock belongs to the connection. */
+                            "The database server is read-only; migrate on the server that is not.");
+    /* Keeps the connection, because the lock belongs to it. */
     db_pin(db->connection, is_locked);
     if (is_locked)
         return IW_OK;
@@ -80,7 +81,7 @@ void migrate_unlock(const struct db *db)
     db_pin(db->connection, false);
 }
 
-/* The rows of schema_migrations; none before the first migration. */
+/* Reads the rows of schema_migrations; there are none before the first migration. */
 static enum iw_error rows_read(const struct db *db, struct db_rows *rows)
 {
     int64_t tables = 0;
@@ -110,13 +111,13 @@ static enum iw_error row_compare(struct context *context, struct db_row *columns
             migration = &migrations[i];
     if (migration == NULL)
         return context_fail(context, IW_CONFIG_INVALID,
-                            "The database has migration %s, but its file is not here: is this program older "
-                            "than the database?",
+                            "The database has the migration %s, but its file is missing here; this program "
+                            "may be older than the database.",
                             name);
     if (checksum_length != sizeof migration->digest ||
         memcmp(checksum, migration->digest, sizeof migration->digest) != 0)
         return context_fail(context, IW_CONFIG_INVALID,
-                            "%s was changed after it was applied; put the released file back.", name);
+                            "%s was changed after it was applied; restore the released file.", name);
     migration->statements_done = (unsigned)db_next_integer(columns);
     migration->applied_at_ms = db_next_integer(columns);
     migration->is_applied = migration->applied_at_ms != 0;
@@ -127,10 +128,13 @@ static enum iw_error order_check(struct context *context, const struct migration
 {
     for (unsigned i = 1; i < count; i++) {
         if (migrations[i].version <= migrations[i - 1].version)
-            return context_fail(context, IW_CONFIG_INVALID, "%s and %s are not in order.",
-                                migrations[i - 1].name, migrations[i].name);
+            return context_fail(
+                context, IW_CONFIG_INVALID,
+                "%s and %s are not in ascending order; each migration needs a separate number.",
+                migrations[i - 1].name, migrations[i].name);
         if (migrations[i].is_applied && !migrations[i - 1].is_applied)
-            return context_fail(context, IW_CONFIG_INVALID, "%s was never applied, but %s after it was.",
+            return context_fail(context, IW_CONFIG_INVALID,
+                                "%s was never applied, but the later migration %s was.",
                                 migrations[i - 1].name, migrations[i].name);
     }
     return IW_OK;
@@ -158,7 +162,7 @@ static enum iw_error migration_begin(const struct db *db, const struct migration
                   values, 3, NULL);
 }
 
-/* The lock is local to a node of a cluster: a migration on another node changes the count too. */
+/* The lock is local to a node of a cluster, so a migration on another node may change the count, too. */
 static enum iw_error migration_note(const struct db *db, const struct migration *migration)
 {
     int64_t count = 0;
@@ -178,8 +182,8 @@ static enum iw_error migration_note(const struct db *db, const struct migration 
 }
 
 /*
- * A change of a table may lose a deadlock against transactions of running programs.  It had no effect then
- * and is retried.
+ * A change of a table may lose a deadlock against transactions of running programs. It then had no effect and
+ * is retried.
  */
 static enum iw_error statement_try(const struct db *db, const struct script_statement *statement)
 {

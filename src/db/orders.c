@@ -342,7 +342,7 @@ static void filter_add(struct query *query, const struct order_filter *filter)
 {
     const struct db_value account_id = db_integer(filter->account_id);
     /*
-     * The most selective index.  Without FORCE INDEX the optimizer scans the primary key when one account
+     * The most selective index.  Without FORCE INDEX the optimizer scans the primary key if one account
      * owns most of the table.
      */
     query_append(query,

@@ -53,7 +53,7 @@ enum iw_error orders_start(const struct db *db, int64_t id, enum order_status fr
 enum iw_error orders_count(const struct db *db, const struct order_filter *filter,
                            int64_t *count) IW_MUST_USE;
 
-/* One page, newest first; the array is the arena's. */
+/* One page, newest first; the array is in the arena. */
 enum iw_error orders_page(const struct db *db, const struct order_filter *filter, int64_t limit,
                           int64_t offset, struct order **orders, size_t *count) IW_MUST_USE;
 
@@ -66,7 +66,7 @@ enum iw_error orders_stream(const struct db *db, const struct order_filter *filt
 
 enum { orders_ids_max = 100 };
 
-/* The account's orders of at most orders_ids_max ids, newest first; the array is the arena's. */
+/* The account's orders of at most orders_ids_max ids, newest first; the array is in the arena. */
 enum iw_error orders_of_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                             struct order **orders, size_t *count) IW_MUST_USE;
 
@@ -103,7 +103,7 @@ enum iw_error orders_progress_write(const struct db *db, const struct order_prog
 
 /*
  * Sets the status of a locked order to the result of order_next.  SERVER_INTERNAL_ERROR if it is no longer
- * order->status.  expires_at_ms 0: never.
+ * order->status.  expires_at_ms 0 means never.
  */
 enum iw_error orders_close(const struct db *db, const struct order_progress *order, enum order_status next,
                            int64_t now_ms, int64_t expires_at_ms) IW_MUST_USE;
@@ -172,7 +172,7 @@ enum iw_error orders_files_forget(const struct db *db, int64_t order_id, int64_t
 /* All orders. */
 enum iw_error orders_count_all(const struct db *db, int64_t *count) IW_MUST_USE;
 
-/* Conditions of an operator's search; NULL: no condition. */
+/* Conditions of an operator's search; NULL means no condition. */
 struct orders_search {
     const char *account; /* name or number */
     const char *status;

@@ -1,7 +1,7 @@
 /*
  * The database, its user and the user's rights, which the database's administrator creates once.
  *
- * The user may read and write rows only; the administrator creates and changes tables.
+ * The user may only read and write rows; the administrator creates and changes tables.
  */
 #ifndef DB_PROVISION_H
 #define DB_PROVISION_H
@@ -19,10 +19,10 @@ struct provision {
     const char *password; /* "" for unix_socket authentication */
 };
 
-/* False for names and passwords that need quoting in a statement. */
+/* Returns false for names and passwords that need quoting in a statement. */
 bool provision_is_sound(const struct provision *provision);
 
-/* The statements that create all of it, for printing; the arena's. */
+/* Returns the statements that create all of this, for printing, in the arena. */
 void provision_statements(struct arena *arena, const struct provision *provision,
                           const char *statements[provision_statements_max]);
 

@@ -21,11 +21,11 @@ struct query_count {
     int64_t count;
 };
 
-/* Runs a statement that changes rows; affected gets how many. */
+/* Runs a statement that changes rows and sets affected to their number. */
 enum iw_error query_change(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *affected) IW_MUST_USE;
 
-/* The integer in the first row and column; number is unchanged if there is no row. */
+/* Reads the integer in the first row and column; number is unchanged if there is no row. */
 enum iw_error query_number(const struct db *db, const char *sql, const struct db_value *parameters,
                            unsigned count, int64_t *number) IW_MUST_USE;
 
@@ -68,7 +68,10 @@ void query_append(struct query *query, const char *sql, const struct db_value *p
 /* Runs the statement like db_run. */
 enum iw_error query_run(const struct db *db, const struct query *query, struct db_rows *rows) IW_MUST_USE;
 
-/* A LIKE pattern for texts that contain keyword, in which % _ and \ are literal.  NULL for NULL. */
+/*
+ * Returns a LIKE pattern for texts that contain keyword, in which % _ and \ are literal. Returns NULL for
+ * NULL.
+ */
 const char *query_pattern(struct arena *arena, const char *keyword);
 
 #endif

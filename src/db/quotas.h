@@ -1,8 +1,8 @@
 /*
- * The table account_usage: an account's counters and its own limits.
+ * The table account_usage: the counters of an account and the limits that override its plan.
  *
- * The counters change in the transactions that use them, always after the order's rows: no two transactions
- * wait for each other.  Deletions of files are not counted here but by quotas_reconcile.
+ * The counters change in the transactions that use them, always after the order's rows, so that no two
+ * transactions wait for each other. Deletions of files are counted by quotas_reconcile.
  */
 #ifndef DB_QUOTAS_H
 #define DB_QUOTAS_H
@@ -13,25 +13,26 @@
 #include "db/query.h"
 #include "model/quota.h"
 
-/* What one creation uses, and the limits that it must keep. */
+/* The amounts that one creation uses, and the limits that it must keep. */
 struct quota_claim {
     int64_t account_id;
     struct quota_amounts amounts; /* of the creation */
     int64_t texts;                /* new ones */
-    bool is_covered;              /* by the reserve: only the texts are claimed */
-    struct quota_reserve reserve; /* not covered: taken, and deducted from the claim */
-    int64_t ahead;                /* claimed, too, for as many more creations of the same amounts */
+    bool is_covered;              /* covered by the reserve, so only the texts are claimed */
+    struct quota_reserve
+        reserve;   /* if not covered, the reserve that was taken, which is deducted from the claim */
+    int64_t ahead; /* number of further creations of the same amounts that are also claimed */
     int64_t upload_max_bytes;
     int64_t now_ms;
     const struct quota_numbers *limits;
 };
 
-/* A claim ahead leaves a quarter of each limit to claims of one creation. */
+/* A claim ahead leaves a quarter of each limit for claims of single creations. */
 enum { quota_ahead_quarters = 3 };
 
 /*
- * True if the reserve covers the creation exactly: there is nothing to count.  The statement below would
- * change no row, which means that a limit is reached.
+ * Returns true if the reserve covers the creation exactly, so that there is nothing to count. The statement
+ * below would then change no row, which means that a limit is reached.
  */
 bool quotas_claim_is_empty(const struct quota_claim *claim);
 
@@ -60,11 +61,12 @@ enum iw_error quotas_stored(const struct db *db, int64_t account_id, int64_t byt
 enum iw_error quotas_reserve_removed(const struct db *db, int64_t account_id,
                                      const struct quota_reserve *reserve, int64_t now_ms) IW_MUST_USE;
 
-/* Creates the account's row if it has none, to be reconciled at once. */
+/* Creates the account's row if there is none, to be reconciled immediately. */
 enum iw_error quotas_open(const struct db *db, int64_t account_id) IW_MUST_USE;
 
 /*
- * The counters; promised bytes in uploads.  day: the UTC day of the counters a day ("YYYY-MM-DD").
+ * Reads the counters, with promised bytes in uploads. The text day is the UTC day of the daily counters
+ * ("YYYY-MM-DD").
  */
 enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *day,
                           struct quota_numbers *used, bool *is_found) IW_MUST_USE;
@@ -72,7 +74,7 @@ enum iw_error quotas_used(const struct db *db, int64_t account_id, const char *d
 /* Locks the account's row until the transaction ends. */
 enum iw_error quotas_lock(const struct db *db, int64_t account_id, bool *is_found) IW_MUST_USE;
 
-/* The account's own limits, as columns of account_usage u in the order of enum quota. */
+/* The limits that override the plan, as columns of account_usage u in the order of enum quota. */
 #define QUOTA_LIMIT_COLUMNS                                                                                  \
     "u.orders_pending_max, u.files_pending_max, u.promised_bytes_max, u.stored_bytes_max, "                  \
     "u.files_day_max, u.texts_day_max, u.webhooks_max"
@@ -104,13 +106,13 @@ struct quota_due {
     int64_t warned;
 };
 
-/* The account that was reconciled first, before a time; claims it. */
+/* Claims the account whose last reconciliation is the oldest, if it was before a time. */
 enum iw_error quotas_due(const struct db *db, int64_t before_ms, int64_t now_ms, struct quota_due *due,
                          bool *is_found) IW_MUST_USE;
 
 /*
- * Adds to each counter its difference from the rows and the reserve, read in one snapshot: a use that is
- * counted meanwhile stays counted.
+ * Adds to each counter its difference from the rows and the reserve, which are read in one snapshot, so that
+ * concurrent usage stays counted.
  */
 enum iw_error quotas_reconcile(const struct db *db, int64_t account_id,
                                const struct quota_amounts *reserve) IW_MUST_USE;

@@ -4,7 +4,7 @@
 
 enum { insert_columns = 9, group_max = 64 };
 
-/* One INSERT of count rows.  Only powers of two occur, so that few statements are prepared. */
+/* Inserts count rows with one statement. Only powers of two occur, so that few statements are prepared. */
 static enum iw_error group_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     struct text sql;
@@ -54,7 +54,10 @@ static void filter_write(const struct request_log_filter *filter, int64_t first_
         values[i] = all[i];
 }
 
-/* The ids that a search reads.  *older_id: 0, or the id that the search of older rows begins before. */
+/*
+ * Finds the ids that a search reads. Sets *older_id to 0, or to the id before which the search of older rows
+ * begins.
+ */
 static enum iw_error window_find(const struct db *db, const struct request_log_filter *filter,
                                  int64_t *first_id, int64_t *older_id)
 {

@@ -14,7 +14,7 @@ struct request_log_row {
     const char *method;
     const char *path;
     unsigned status;
-    const char *code; /* "": no error */
+    const char *code; /* "" means no error */
     int64_t ms;
     int64_t at_ms;
 };
@@ -23,7 +23,7 @@ struct request_log_row {
 enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows,
                                  unsigned count) IW_MUST_USE;
 
-/* The conditions of a list.  NULL and 0: no condition. */
+/* The conditions of a list.  NULL and 0 means no condition. */
 struct request_log_filter {
     int64_t account_id;
     int64_t since_ms;
@@ -38,21 +38,21 @@ struct request_log_filter {
     int64_t offset;
 };
 
-/* A list reads so many rows, however many it finds: a third of the 50 ms that a list may take. */
+/* A list reads this many rows, however many match; that is a third of the 50 ms that a list may take. */
 enum { request_log_window = 5000 };
 
 struct request_log_rows {
-    struct request_log_row *items; /* the arena's */
+    struct request_log_row *items; /* in the arena */
     size_t count;
     int64_t total;    /* of the rows that were read */
-    int64_t older_id; /* before_id of the list of older rows; 0: there are none */
+    int64_t older_id; /* before_id of the list of older rows; 0 if there are none */
 };
 
 /* One page, newest first. */
 enum iw_error request_log_page(const struct db *db, const struct request_log_filter *filter,
                                struct request_log_rows *rows) IW_MUST_USE;
 
-/* Deletes some rows that are older; *count: how many. */
+/* Deletes some older rows and sets *count to their number. */
 enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

@@ -14,7 +14,7 @@ enum iw_error results_write(const struct db *db, const struct result *result, in
 
 enum iw_error results_rename(const struct db *db, int64_t result_id, const char *name) IW_MUST_USE;
 
-/* The results of an order, by file and copy; the array is the arena's. */
+/* The results of an order, by file and copy; the array is in the arena. */
 enum iw_error results_list(const struct db *db, int64_t order_id, struct result **results,
                            unsigned *count) IW_MUST_USE;
 
@@ -22,7 +22,7 @@ enum iw_error results_list(const struct db *db, int64_t order_id, struct result 
 enum iw_error results_list_names(const struct db *db, int64_t order_id, struct order_result **results,
                                  size_t *count) IW_MUST_USE;
 
-/* All results that an order has or may still get, by file and copy; the array is the arena's. */
+/* All results that an order has or may still get, by file and copy; the array is in the arena. */
 enum iw_error results_slots(const struct db *db, int64_t order_id, struct result_slot **slots,
                             unsigned *count) IW_MUST_USE;
 

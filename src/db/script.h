@@ -1,8 +1,8 @@
 /*
  * Splits a file of SQL into statements, so that a migration runs and reports one statement at a time.
  *
- * A statement ends at a semicolon outside of quotes ('', "", ``) and comments.  DELIMITER is not supported:
- * migrations contain no stored programs.
+ * A statement ends at a semicolon outside of quotes ('', "", ``) and comments. DELIMITER is not supported,
+ * because migrations contain no stored programs.
  */
 #ifndef DB_SCRIPT_H
 #define DB_SCRIPT_H
@@ -26,8 +26,8 @@ struct script_statement {
 void script_init(struct script *script, const char *text, size_t length);
 
 /*
- * Reads the next statement; false at the end.  Skips comments and blanks before it.  The last statement needs
- * no semicolon.  An unclosed quote extends to the end of the file; the database refuses that statement.
+ * Reads the next statement. Returns false at the end. Skips comments and blanks before it. The last statement
+ * needs no semicolon. An unclosed quote extends to the end of the file; the database refuses that statement.
  */
 bool script_next(struct script *script, struct script_statement *statement);
 

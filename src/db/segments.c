@@ -259,7 +259,7 @@ static bool order_row(void *user, struct db_row *columns)
                *status_word = db_next_text(columns), *name = db_next_text(columns);
     if (!order_type_read(type_word, &type) || !order_channel_read(channel_word, &channel) ||
         !order_status_read(status_word, &status))
-        abort(); /* The schema has other words than the program: they are of different versions. */
+        abort(); /* Fails if the schema has other words than the program, because their versions differ. */
     gathering->names += db_next_integer(columns);
     gathering->is_cut |= gathering->is_growing && gathering->names > names_max && gathering->last_id > 0;
     if (gathering->is_cut)
@@ -293,7 +293,7 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
         "SKIP LOCKED",
         values, 4, order_row, &gathering);
     *is_whole = false;
-    /* An open segment that is cut without new orders is full. */
+    /* An open segment that was cut without new orders is full. */
     bool has_new = !is_growing || gathering.is_cut || gathering.last_id > segment->last_id;
     if (error != IW_OK || !has_new)
         return error;

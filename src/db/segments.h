@@ -45,7 +45,10 @@ struct segments_reader {
     void *user;
 };
 
-/* Segments, oldest first, then their rows of the query's words: one statement, one snapshot. */
+/*
+ * Reads the segments, oldest first, then their rows for the query's words, in one statement and so in one
+ * snapshot.
+ */
 enum iw_error segments_read(const struct db *db, const struct segments_range *range,
                             const struct search_query *query,
                             const struct segments_reader *reader) IW_MUST_USE;
@@ -62,8 +65,8 @@ enum iw_error segments_order_forget(const struct db *db, int64_t order_id) IW_MU
 /* ---- building; in the worker ---- */
 
 /*
- * Of the next 100 accounts after *after_id, those that have at least new_min orders of ids up to horizon_id
- * after their last segment.  Advances *after_id; 0 at the end.
+ * Finds among the next 100 accounts after *after_id those that have at least new_min orders, with ids up to
+ * horizon_id, after their last segment. Advances *after_id, or sets it to 0 at the end.
  */
 enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned new_min, int64_t *after_id,
                              struct query_ids *account_ids) IW_MUST_USE;
@@ -84,10 +87,10 @@ enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t fir
                             struct segment *segment, bool *is_found) IW_MUST_USE;
 
 /*
- * In a transaction: reads the orders of a segment, locks them, and sets order_count.  A segment with last_id
- * below up_to_id grows: last_id and is_open are set, too.  *is_whole is false if there are no new orders, or
- * another transaction has locked one.  It does not wait for them, because the worker's heartbeats must be on
- * time.
+ * In a transaction: reads the orders of a segment, locks them, and sets order_count. A segment with last_id
+ * below up_to_id grows, and last_id and is_open are set, too. *is_whole is false without new orders, or if
+ * another transaction has locked one of them. The function does not wait for locks, because the worker's
+ * heartbeats must be on time.
  */
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build, bool *is_whole) IW_MUST_USE;

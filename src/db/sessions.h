@@ -12,7 +12,7 @@
 enum iw_error sessions_insert(const struct db *db, const struct user_session *session,
                               const uint8_t digest[32]) IW_MUST_USE;
 
-/* The caller checks the times. */
+/* Finds a session; the caller checks the times. */
 enum iw_error sessions_find(const struct db *db, const uint8_t digest[32], struct user_session *session,
                             bool *is_found) IW_MUST_USE;
 
@@ -33,7 +33,7 @@ enum iw_error sessions_page(const struct db *db, const struct sessions_page *pag
 /* Ends one session of a user; *count is 0 or 1. */
 enum iw_error sessions_end(const struct db *db, int64_t user_id, int64_t id, int64_t *count) IW_MUST_USE;
 
-/* Ends the sessions of a user other than except_id (0: all). */
+/* Ends the sessions of a user other than except_id (0 means all). */
 enum iw_error sessions_end_others(const struct db *db, int64_t user_id, int64_t except_id) IW_MUST_USE;
 
 /* Deletes sessions that ended before these times. */

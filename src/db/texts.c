@@ -31,8 +31,8 @@ static enum iw_error batch_find(const struct db *db, int64_t account_id, struct 
 }
 
 /*
- * Inserts a text, or finds the one that another transaction inserted meanwhile.  A duplicate is locked shared
- * only: orders that refer to the text lock it in the order of their files.
+ * Inserts a text, or finds the text that another transaction has inserted meanwhile. A duplicate gets only a
+ * shared lock, because orders that refer to the text lock it in the order of their files.
  */
 static enum iw_error text_insert(const struct db *db, int64_t account_id, struct text_entry *text,
                                  int64_t now_ms, int64_t *new_count)

@@ -33,7 +33,7 @@ enum iw_error texts_register(const struct db *db, int64_t account_id, struct tex
 enum iw_error texts_find(const struct db *db, int64_t account_id, uint64_t number, const char **text,
                          size_t *length) IW_MUST_USE;
 
-/* A text and its account; the strings are the arena's. */
+/* A text and its account; the strings are in the arena. */
 struct text_owner {
     int64_t account_id;
     const char *account_name;
@@ -51,7 +51,7 @@ enum iw_error texts_owner(const struct db *db, uint64_t number, struct text_owne
 enum iw_error texts_number(const struct db *db, int64_t order_id, int64_t file_position, int64_t copy,
                            uint64_t *number) IW_MUST_USE;
 
-/* The newest numbers of an account, at most so many; the array is the arena's. */
+/* Reads the newest numbers of an account, at most most of them; the array is in the arena. */
 enum iw_error texts_candidates(const struct db *db, int64_t account_id, unsigned most, uint64_t **numbers,
                                size_t *count) IW_MUST_USE;
 
@@ -68,7 +68,7 @@ enum iw_error texts_view(const struct db *db, int64_t account_id, uint64_t numbe
 struct db_value texts_same_value(enum same_picture same);
 enum same_picture texts_same_of(struct db_row *columns);
 
-/* An extraction found a number. */
+/* Records that an extraction found a number. */
 enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_t number,
                                   enum same_picture same) IW_MUST_USE;
 
@@ -82,11 +82,11 @@ struct text_place {
     enum same_picture same;
 };
 
-/* The copies that an extraction found, if their orders still exist; the array is the arena's. */
+/* The copies that an extraction found, if their orders still exist; the array is in the arena. */
 enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places,
                            size_t *count) IW_MUST_USE;
 
-/* The texts of an embed order, file by file; the array is the arena's. */
+/* The texts of an embed order, file by file; the array is in the arena. */
 enum iw_error texts_list(const struct db *db, int64_t order_id, struct order_text **texts,
                          size_t *count) IW_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* The tables user_tokens and recovery_codes: what a user presents once. */
+/* The tables user_tokens and recovery_codes: secrets that a user presents once. */
 #ifndef DB_TOKENS_H
 #define DB_TOKENS_H
 
@@ -21,11 +21,11 @@ struct tokens_row {
 /* Replaces the user's tokens of this purpose. */
 enum iw_error tokens_insert(const struct db *db, const struct tokens_row *row) IW_MUST_USE;
 
-/* The user of a token that has a use left; 0 if there is none. */
+/* Finds the user of a token that can still be used; 0 if there is none. */
 enum iw_error tokens_find(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
-/* Takes one use of a token and finds the user; 0 if the token has no use left. */
+/* Uses a token once and finds the user; 0 if the token can no longer be used. */
 enum iw_error tokens_take(const struct db *db, enum token_purpose purpose, const uint8_t digest[32],
                           int64_t now_ms, int64_t *user_id) IW_MUST_USE;
 
@@ -34,11 +34,11 @@ enum iw_error tokens_delete(const struct db *db, int64_t user_id, enum token_pur
 
 enum iw_error tokens_forget(const struct db *db, int64_t now_ms, int64_t *count) IW_MUST_USE;
 
-/* Replaces the user's recovery codes by count digests of 32 bytes; 0: deletes them. */
+/* Replaces the user's recovery codes by count digests of 32 bytes; a count of 0 deletes the codes. */
 enum iw_error tokens_codes_set(const struct db *db, int64_t user_id, const uint8_t (*digests)[32],
                                unsigned count) IW_MUST_USE;
 
-/* Takes a recovery code.  *is_taken is false if the user does not have this code. */
+/* Uses up a recovery code. *is_taken is false if the user does not have this code. */
 enum iw_error tokens_code_take(const struct db *db, int64_t user_id, const uint8_t digest[32],
                                bool *is_taken) IW_MUST_USE;
 

@@ -9,13 +9,14 @@
  *     }
  *     return error;
  *
- * The end of the body commits when error is IW_OK, and rolls back otherwise.  After a deadlock or a lock wait
- * timeout the body runs again, three times at most.  It must keep no state of a failed run: it sets each
- * variable that it reads.  `continue` ends the body early.  `return`, `break` and `goto` would leave the
- * transaction open: lint refuses them there.
+ * The end of the body commits if error is IW_OK, and rolls back otherwise. After a deadlock or a lock wait
+ * timeout the body runs again, three times at most. It must not depend on the state of a failed run, so it
+ * must set each variable that it reads. `continue` ends the body early. `return`, `break` and `goto` would
+ * leave the transaction open, so lint rejects them there.
  *
- * A loop inside another one on the same connection joins it: its end neither commits nor rolls back, and only
- * the outer body is repeated.  So a function with a loop may be called inside and outside of a transaction.
+ * A loop inside another loop on the same connection joins the outer transaction: its end neither commits nor
+ * rolls back, and only the outer body is repeated. So a function with a loop may be called inside and outside
+ * of a transaction.
  *
  * Errors: those of the body, of the commit, and of the start.  After SERVICE_UNAVAILABLE from the commit the
  * server may have committed.

@@ -16,7 +16,7 @@ struct usage_day {
 /* Adds results to a UTC day ("YYYY-MM-DD"). */
 enum iw_error usage_add(const struct db *db, int64_t account_id, const char *day, int64_t count) IW_MUST_USE;
 
-/* The days from first to last ("YYYY-MM-DD") with results, oldest first; the array is the arena's. */
+/* The days from first to last ("YYYY-MM-DD") with results, oldest first; the array is in the arena. */
 enum iw_error usage_read(const struct db *db, int64_t account_id, const char *first, const char *last,
                          struct usage_day **days, size_t *count) IW_MUST_USE;
 

@@ -13,7 +13,7 @@ enum iw_error users_find(const struct db *db, int64_t id, struct user *user, boo
 enum iw_error users_find_by_email(const struct db *db, const char *email, struct user *user,
                                   bool *is_found) IW_MUST_USE;
 
-/* The same as users_find; locks the row until the transaction ends. */
+/* As users_find, but locks the row until the transaction ends. */
 enum iw_error users_lock(const struct db *db, int64_t id, struct user *user, bool *is_found) IW_MUST_USE;
 
 /*
@@ -23,15 +23,15 @@ enum iw_error users_lock(const struct db *db, int64_t id, struct user *user, boo
 enum iw_error users_insert(const struct db *db, const struct user *user, int64_t now_ms,
                            int64_t *id) IW_MUST_USE;
 
-/* The users of an account, owners first; the array is the arena's. */
+/* The users of an account, owners first; the array is in the arena. */
 enum iw_error users_of_account(const struct db *db, int64_t account_id, struct user **users,
                                size_t *count) IW_MUST_USE;
 
-/* The owners of an account that are not disabled: only id, email and language.  The array is the arena's. */
+/* The owners of an account that are not disabled: only id, email and language.  The array is in the arena. */
 enum iw_error users_owners(const struct db *db, int64_t account_id, struct user **users,
                            size_t *count) IW_MUST_USE;
 
-/* The users whose address, name or account's name contains keyword (NULL: all), newest first. */
+/* The users whose address, name or account's name contains keyword (NULL means all), newest first. */
 struct users_page {
     const char *keyword;
     int64_t limit;
@@ -40,7 +40,7 @@ struct users_page {
 enum iw_error users_page(const struct db *db, const struct users_page *page, struct user **users,
                          size_t *count, int64_t *total) IW_MUST_USE;
 
-/* Some users of sign-ups before a time whose link of verification was not opened. */
+/* Finds some users who signed up before a time and did not open the verification link. */
 enum iw_error users_unverified(const struct db *db, int64_t before_ms, struct query_ids *ids) IW_MUST_USE;
 
 /* Locks the owners of an account and counts those that are not disabled. */
@@ -65,7 +65,7 @@ enum iw_error users_signed_in(const struct db *db, int64_t id, int64_t now_ms) I
 enum iw_error users_totp_set(const struct db *db, int64_t id, const uint8_t *sealed, size_t size) IW_MUST_USE;
 enum iw_error users_totp_enable(const struct db *db, int64_t id, int64_t now_ms) IW_MUST_USE;
 
-/* Takes the code of a step.  *is_taken is false if a code of this step or a later step was taken before. */
+/* Uses up the code of a step. *is_taken is false if a code of this step or a later step was used before. */
 enum iw_error users_totp_step(const struct db *db, int64_t id, int64_t step, bool *is_taken) IW_MUST_USE;
 
 enum iw_error users_delete(const struct db *db, int64_t id) IW_MUST_USE;

@@ -32,7 +32,7 @@ enum iw_error webhooks_urls_lock(const struct db *db, int64_t account_id, int64_
     struct db_rows rows;
     const struct db_value values[] = {db_integer(except_id), db_integer(account_id)};
     enum iw_error error = db_run(db, "SELECT id FROM accounts WHERE id = ? FOR UPDATE", values + 1, 1, &rows);
-    /* The first read without a lock comes after it, and so sees what others committed before. */
+    /* The first read without a lock follows it, and so sees the earlier commits of others. */
     return error == IW_OK ? query_texts(db,
                                         "SELECT url FROM webhooks WHERE id <> ? AND account_id = ? AND "
                                         "deleted_at IS NULL",
@@ -125,7 +125,7 @@ enum iw_error webhooks_update(const struct db *db, const struct webhook *webhook
     const struct db_value values[] = {
         db_text(webhook->url), db_text(webhook->name), db_text(webhook->url),  db_integer(webhook->is_active),
         db_text(reason),       db_time(now_ms),        db_integer(webhook->id)};
-    /* MariaDB assigns from left to right: the IF reads the old values of is_active and url. */
+    /* MariaDB assigns from left to right, so the IF reads the old values of is_active and url. */
     return db_run(db,
                   "UPDATE webhooks SET first_failure_at = IF(is_active AND url = ?, first_failure_at, NULL), "
                   "name = ?, url = ?, is_active = ?, inactive_reason = ?, updated_at = ? WHERE id = ?",

@@ -4,7 +4,7 @@
 
 #include "db/query.h"
 
-/* Any bytes, cut at the column's length. */
+/* Accepts any bytes; cuts them at the length of the column. */
 static struct db_value reason_value(const char *reason)
 {
     enum { reason_bytes_max = 400 };

@@ -1,5 +1,5 @@
 /*
- * The table workers, a row per running worker, and the switch that pauses the queue.
+ * The table workers, with one row per running worker, and the switch that pauses the queue.
  *
  * Times are the database's, so workers need no common clock.
  */
@@ -19,17 +19,17 @@ struct worker_row {
     const char *version;
     int64_t places;
     int64_t busy;
-    const char *metrics; /* samples of the worker, one a line */
+    const char *metrics; /* samples of the worker, one per line */
     int64_t started_ms;
     int64_t silent_s; /* since its last heartbeat */
 
-    /* Reasons are bytes as the failure gave them; NULL with a time of 0. */
+    /* Reasons are bytes as the failure reported them; NULL if the time is 0. */
     int64_t image_ready;
     int64_t image_failing_ms; /* since when starts of image processes fail; 0 if they succeed */
     const char *image_reason;
-    int64_t store_failed_ms; /* the last failed access to the file store; 0: none */
+    int64_t store_failed_ms; /* the last failed access to the file store; 0 if there is none */
     const char *store_reason;
-    int64_t mail_sent_ms; /* 0: none */
+    int64_t mail_sent_ms; /* 0 if there is none */
     int64_t mail_failed_ms;
     const char *mail_reason;
 };

@@ -39,7 +39,7 @@ static enum iw_error folder_check(const struct domain *domain, const char *folde
     return error;
 }
 
-/* The room of an object store is unknown: it refuses a write itself. */
+/* The free space of an object store is unknown; the store itself refuses a write. */
 enum iw_error domain_room_check(const struct domain *domain)
 {
     if (domain_is_direct(domain))

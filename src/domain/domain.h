@@ -44,7 +44,7 @@ enum iw_error domain_database_check(const struct domain *domain) IW_MUST_USE;
 /* True if clients upload to the file store and download from it by URLs of the store itself. */
 bool domain_is_direct(const struct domain *domain);
 
-/* Opens the file store if it is not open yet.  SERVICE_UNAVAILABLE: queries still work without it. */
+/* Opens the file store if it is not open yet. SERVICE_UNAVAILABLE, after which queries still work. */
 enum iw_error domain_storage_open(struct domain *domain) IW_MUST_USE;
 
 #endif

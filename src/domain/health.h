@@ -22,14 +22,17 @@ struct health {
     bool has_room;      /* the next two are known: the store is a file system */
     int64_t free_bytes; /* of the store's file system */
     int64_t size_bytes;
-    const char *database_cause; /* why it is not available, the arena's; NULL if it is */
+    const char *database_cause; /* why it is not available, in the arena; NULL if it is */
     const char *redis_cause;
     const char *store_cause;
 };
 
 struct health health_check(struct domain *domain);
 
-/* One line for systemctl status: what is away, why, and what that means; or that all answer. */
+/*
+ * Returns one line for systemctl status: what is unavailable, why, and what that means; or that everything
+ * responds.
+ */
 const char *health_text(struct arena *arena, const struct health *health);
 
 /* The numbers of the database; workers is NULL if they could not be read.  The context's arena owns them. */
@@ -38,7 +41,7 @@ struct health_numbers {
     struct worker_row *workers;
     unsigned worker_count;
     int paused;           /* 1 yes, 0 no, -1 unknown */
-    int64_t cluster_size; /* nodes of the database cluster; 0: no cluster, -1: unknown */
+    int64_t cluster_size; /* nodes of the database cluster; 0 means no cluster, -1 if unknown */
 };
 
 /* False, without numbers, if the database is away. */
@@ -55,15 +58,15 @@ int64_t health_oldest_s(const struct health_numbers *numbers, enum census_source
 bool health_worker_is_up(const struct worker_row *worker);
 
 /*
- * False while the worker's last access to the file store failed less than a minute ago: it tries every 30
- * s.
+ * Returns false while the worker's last access to the file store failed less than a minute ago; the worker
+ * tries every 30 s.
  */
 bool health_has_store(int64_t store_failed_ms);
 
 /* What a worker reports of the image processes and the file store; is_well is true if none fails. */
 const char *health_worker_text(struct arena *arena, const struct worker_row *worker, bool *is_well);
 
-/* The worker whose mail failed last, when none was sent since; NULL: none. */
+/* The worker whose mail failed last, when none was sent since; NULL if there is none. */
 const struct worker_row *health_mail_failed(const struct worker_row *workers, unsigned count);
 
 #endif

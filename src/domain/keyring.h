@@ -1,14 +1,14 @@
 /*
  * The secret keys of the service, and whether they belong to the database.
  *
- * With another watermark key no mark of a delivered picture can be read.  With another sealing key
- * no webhook secret can be.  With another signing key no URL that was handed out is valid.  So the
- * database has the id of each key (crypto_key_id), and programs refuse other keys.  The first
- * program records the ids in a database that has none.
+ * With another watermark key, no mark in a delivered picture can be read; with another sealing key, no
+ * webhook secret; and with another signing key, no issued URL is valid. So the database has the id of each
+ * key (crypto_key_id), and programs refuse other keys. The first program records the ids in a database that
+ * has none.
  *
- * Signing keys are rotated: a file fits when one of its keys is known.  The ids are replaced when
- * the first key of the file is a new one.  So a host that did not load the new file yet fits too,
- * and an old file from a backup does not.
+ * Signing keys are rotated, so a file fits if one of its keys is known. The ids are replaced if the first key
+ * of the file is new. So a host that has not loaded the new file yet also fits, and an old file from a backup
+ * does not.
  */
 #ifndef DOMAIN_KEYRING_H
 #define DOMAIN_KEYRING_H
@@ -24,7 +24,7 @@ enum { keyring_ids_size = 256 };
 
 /* The ids of the keys that a program has loaded.  Holds no secret. */
 struct keyring {
-    char ids[keyring_purpose_count][keyring_ids_size]; /* separated by spaces; "": not loaded */
+    char ids[keyring_purpose_count][keyring_ids_size]; /* separated by spaces; "" if not loaded */
 };
 
 enum keyring_fit {
@@ -42,25 +42,25 @@ enum keyring_purpose keyring_purpose_of(const char *name);
 const char *keyring_path(const struct config *config, enum keyring_purpose purpose);
 
 /*
- * Reads the ids of one key's file; ids "" when there is no file.  CONFIG_INVALID if it cannot be
+ * Reads the ids of one key's file; ids "" if there is no file.  CONFIG_INVALID if it cannot be
  * read or has other content.
  */
 enum iw_error keyring_load(struct context *context, const struct config *config, enum keyring_purpose purpose,
                            struct keyring *keyring) IW_MUST_USE;
 
-/* Compares one key with the database; known gets the recorded ids, the arena's.  Changes nothing. */
+/* Compares one key with the database; known gets the recorded ids, in the arena.  Changes nothing. */
 enum iw_error keyring_compare(const struct db *db, const struct keyring *keyring,
                               enum keyring_purpose purpose, enum keyring_fit *fit,
                               const char **known) IW_MUST_USE;
 
 /*
- * Compares every loaded key and records new ids.  CONFIG_INVALID, with what to do, for a key that
- * does not fit.  Any other error: the database could not say; ask again later.
+ * Compares every loaded key and records new ids. CONFIG_INVALID, with the remedy, for a key that does not
+ * fit. After any other error, the database could not be asked; ask again later.
  */
 enum iw_error keyring_check(const struct db *db, const struct config *config,
                             const struct keyring *keyring) IW_MUST_USE;
 
-/* Makes the loaded key of a purpose the one of the database. */
+/* Records the loaded key of a purpose as the key of the database. */
 enum iw_error keyring_accept(const struct db *db, const struct keyring *keyring,
                              enum keyring_purpose purpose) IW_MUST_USE;
 

@@ -23,7 +23,7 @@ struct fastcgi *fastcgi_new(int listener);
 void fastcgi_free(struct fastcgi *fastcgi);
 
 /*
- * Waits for a request, at most timeout_ms (-1: no limit), under the signal mask.
+ * Waits for a request, at most timeout_ms (-1 means no limit), under the signal mask.
  * Returns the parameters, lent until fastcgi_finish, and fills wire.  NULL after
  * a signal or a timeout, if the peer does not speak FastCGI, or if another
  * process accepted the request.

@@ -215,7 +215,7 @@ enum iw_error image_client_send(struct context *context, const struct image_clie
 }
 
 /*
- * Terminate the texts, clear malformed words and validate the numbers. A picture may have
+ * Terminates the texts, clears malformed words and validates the numbers. A picture may have
  * compromised the process. A reason is a lower-case word for log, metric and database; a note's
  * code is an upper-case word for client and database.
  */

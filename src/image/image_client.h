@@ -20,7 +20,7 @@
  * disk; processes started later still are of the worker's build.
  */
 struct image_client_files {
-    int program; /* -1: none */
+    int program; /* -1 if there is none */
     int weights;
 };
 
@@ -28,8 +28,8 @@ struct image_client_files {
 struct image_client_options {
     const struct image_client_files *files; /* NULL: opens program and weights_path at each start */
     const char *program;                    /* NULL: the installed imgward-image */
-    const char *weights_path;               /* NULL: no anti-AI work */
-    const char *watermark_key_path;         /* NULL: no watermark work */
+    const char *weights_path;               /* NULL means no anti-AI work */
+    const char *watermark_key_path;         /* NULL means no watermark work */
     uint64_t memory_bytes;                  /* zeroes select the process's defaults */
     unsigned cpu_seconds;                   /* per image */
     uint64_t pixels_max;
@@ -48,8 +48,8 @@ enum iw_error image_client_files_open(struct context *context, const struct imag
 void image_client_files_close(struct image_client_files *files);
 
 struct image_client {
-    pid_t pid;  /* 0: none */
-    int socket; /* -1: none; close-on-exec, non-blocking */
+    pid_t pid;  /* 0 if there is none */
+    int socket; /* -1 if there is none; close-on-exec, non-blocking */
 };
 
 /* Result of image_client_receive. */

@@ -14,13 +14,13 @@
 
 struct image_config {
     struct codec_limits limits; /* side_min_px is set per kind */
-    unsigned cpu_seconds;       /* per image; 0: no limit */
+    unsigned cpu_seconds;       /* per image; 0 means no limit */
     unsigned images_max;
     unsigned formats_more; /* that an extraction reads beside those that are changed */
     uint8_t watermark_key[WATERMARK_KEY_BYTES];
     bool has_watermark_key;
     char watermark_key_id[crypto_key_id_size]; /* empty without a key */
-    struct protect *protect;                   /* NULL: no anti-AI work */
+    struct protect *protect;                   /* NULL means no anti-AI work */
 };
 
 /*

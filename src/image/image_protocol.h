@@ -7,9 +7,9 @@
  * (SCM_RIGHTS) in the order of enum image_file. Only the files that its kind and flags require are sent.
  *
  * The process sends an answer of kind IMAGE_READY first, then one answer per request, in order.
- * When it cannot start, READY has the error, and the process exits.
+ * If it cannot start, READY has the error, and the process exits.
  * It exits with 0 after an answer with is_last, and when the supervisor closes the socket. It
- * exits with image_exit_no_memory when a picture needs more memory than it has.
+ * exits with image_exit_no_memory if a picture needs more memory than it has.
  *
  * The process sends nothing else. A socket that closes without an answer means that the process
  * died; its wait status gives the cause.
@@ -97,7 +97,7 @@ struct image_answer {
     struct watermark_numbers watermarks;  /* extract; those of a collage are several */
     struct watermark_view view;           /* embed: of the picture before it was marked */
     uint32_t protection_percent;          /* anti-AI: protect_percent, 0..100 */
-    uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0: not measured */
+    uint32_t psnr_hundredths;             /* 100 * dB, result against input; 0 if not measured */
     uint32_t stage_ms[image_stage_count]; /* CPU time, also of failures */
     char reason[32];                      /* short constant word or empty */
     char sentence[384];                   /* for the client */

@@ -16,7 +16,7 @@
 struct seal_limits {
     uint64_t memory_bytes; /* writable private memory; mapped files are not counted */
     uint64_t file_bytes;   /* largest file that can be written */
-    unsigned cpu_seconds;  /* until the next seal_cpu_seconds; 0: no limit */
+    unsigned cpu_seconds;  /* until the next seal_cpu_seconds; 0 means no limit */
 };
 
 /* Layers that the kernel may refuse. */

@@ -1,4 +1,4 @@
-/* Accounts and API keys: the rows that queries return.  Texts are the arena's. */
+/* Accounts and API keys: the rows that queries return.  Texts are in the arena. */
 #ifndef MODEL_ACCOUNT_H
 #define MODEL_ACCOUNT_H
 
@@ -16,11 +16,11 @@ struct account {
     int64_t key_id;
     enum order_channel channel;   /* of the orders that it makes */
     unsigned requests_per_minute; /* the account's own rate; 0: the plan's (plan_rate) */
-    unsigned in_flight_max;       /* requests in progress; 0: the plan's */
+    unsigned in_flight_max;       /* requests in progress; 0 means the plan's */
     bool is_suspended;
-    int64_t key_expires_ms;   /* 0: never */
-    int64_t key_revoked_ms;   /* 0: never; a revoked key authenticates no request */
-    int64_t key_last_used_ms; /* 0: never; before this request */
+    int64_t key_expires_ms;   /* 0 means never */
+    int64_t key_revoked_ms;   /* 0 means never; a revoked key authenticates no request */
+    int64_t key_last_used_ms; /* 0 means never; before this request */
     char plan[plan_name_size];
     struct quota_numbers quotas; /* the account's own limits; quota_of_plan: the plan's */
     struct quota_numbers
@@ -56,9 +56,9 @@ struct account_key {
     const char *name;
     const char *prefix;
     int64_t created_at_ms;
-    int64_t expires_at_ms;   /* 0: never */
-    int64_t revoked_at_ms;   /* 0: not revoked */
-    int64_t last_used_at_ms; /* 0: never */
+    int64_t expires_at_ms;   /* 0 means never */
+    int64_t revoked_at_ms;   /* 0 if not revoked */
+    int64_t last_used_at_ms; /* 0 means never */
     int64_t user_id;         /* who made it; 0: the operator, or unknown */
     const char *user_email;  /* of that user at that time; NULL with user_id 0 */
 };

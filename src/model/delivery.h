@@ -44,7 +44,7 @@ enum {
 struct delivery_answer {
     bool is_answered;
     long status;           /* HTTP; valid when answered */
-    int64_t retry_after_s; /* 0: no Retry-After */
+    int64_t retry_after_s; /* 0 means no Retry-After */
 };
 
 struct delivery_verdict {
@@ -65,7 +65,7 @@ enum delivery_state delivery_next(enum delivery_state state, enum delivery_event
 struct delivery_verdict delivery_judge(const struct delivery_answer *answer, int64_t failures,
                                        uint64_t random);
 
-/* True if a webhook has failed for delivery_silence_ms since first_failure_ms (0: it has not failed). */
+/* True if a webhook has failed for delivery_silence_ms since first_failure_ms (0 if it has not failed). */
 bool delivery_is_hopeless(int64_t first_failure_ms, int64_t now_ms);
 
 /* "PENDING" and so on, as in the database; NULL for DELIVERY_NONE.  Static text. */
@@ -95,7 +95,7 @@ struct delivery_subject {
     const char *event_type;
     int64_t occurred_ms;
     int64_t sequence;
-    int64_t order_id; /* 0: a test */
+    int64_t order_id; /* 0 means a test */
 };
 
 #endif

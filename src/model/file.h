@@ -29,17 +29,17 @@ struct order_file {
     bool is_original;
     const char *name;
     enum file_status status;
-    const char *error_code;     /* NULL: none */
-    const char *error_sentence; /* NULL: none */
-    const char *note_code;      /* of its result; NULL: none */
+    const char *error_code;     /* NULL if there is none */
+    const char *error_sentence; /* NULL if there is none */
+    const char *note_code;      /* of its result; NULL if there is none */
     const char *note_sentence;  /* valid with note_code */
-    int64_t input_bytes;        /* 0: none arrived yet */
-    int64_t result_bytes;       /* of its largest result; 0: none */
-    int protection_percent;     /* of its anti-AI result; -1: none, or not known */
-    const char *source_url;     /* fetched instead of uploaded; NULL: uploaded */
+    int64_t input_bytes;        /* 0 if there is none arrived yet */
+    int64_t result_bytes;       /* of its largest result; 0 if there is none */
+    int protection_percent;     /* of its anti-AI result; -1 if there is none, or not known */
+    const char *source_url;     /* fetched instead of uploaded; NULL if uploaded */
 };
 
-/* The file that an upload URL names; texts are the arena's. */
+/* The file that an upload URL names; texts are in the arena. */
 struct upload_place {
     int64_t account_id;
     bool is_suspended; /* the account */
@@ -55,10 +55,10 @@ struct upload_place {
 /* The columns of a file that the upload or fetch sets. */
 struct upload_facts {
     const char *store_key;
-    const char *etag; /* of the object in an object store; NULL: none */
+    const char *etag; /* of the object in an object store; NULL if there is none */
     enum format format;
     int64_t size_bytes;
-    const uint8_t *sha256; /* 32 bytes; NULL: unknown, the client sent them to the object store */
+    const uint8_t *sha256; /* 32 bytes; NULL if unknown, the client sent them to the object store */
 };
 
 #endif

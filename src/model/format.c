@@ -24,7 +24,7 @@ static const struct {
     const char *media_type;
     const char *extensions[format_extensions_max]; /* a name without an extension gets the first of them */
     bool is_changed;                               /* every order takes it; results have it */
-    size_t read_switch; /* key of the configuration that lets extractions read it; 0: none */
+    size_t read_switch; /* key of the configuration that lets extractions read it; 0 if there is none */
     struct format_signature signatures[signatures_max];
 } formats[FORMAT_COUNT] = {
     [FORMAT_NONE] = {"", NULL, NULL, NULL, {"", NULL}, false, 0, {{0}}},

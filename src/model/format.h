@@ -39,10 +39,10 @@ static inline bool format_is_in(enum format format, unsigned formats)
     return (formats >> format & 1) != 0;
 }
 
-/* The extensions of a set as a list: ".jpg, .jpeg, .png or .webp".  The arena's. */
+/* The extensions of a set as a list: ".jpg, .jpeg, .png or .webp".  Allocated in the arena. */
 const char *formats_extensions(struct arena *arena, unsigned formats);
 
-/* The names of a set in a sentence: "JPEG, PNG or WebP".  The arena's. */
+/* The names of a set in a sentence: "JPEG, PNG or WebP".  Allocated in the arena. */
 const char *formats_titles(struct arena *arena, unsigned formats);
 
 /* True if the first bytes of a file are those of the format. */

@@ -76,7 +76,7 @@ enum job_state job_next(enum job_state state, enum job_event event);
 
 /*
  * Adds one trouble to the failures and deaths so far and decides between retry and failure.  asked_ms is the
- * peer's Retry-After (0: none): a retry comes no sooner, but never later than job_wait_max_ms.
+ * peer's Retry-After (0 if there is none): a retry comes no sooner, but never later than job_wait_max_ms.
  */
 struct job_verdict job_judge(enum job_trouble trouble, int64_t failures, int64_t deaths, int64_t asked_ms,
                              const struct job_limits *limits);
@@ -130,14 +130,15 @@ struct job {
     const char *error_code;     /* of the file, or of the original: the uploaded object was refused */
     const char *error_sentence; /* valid with error_code */
     int64_t position;
-    int64_t copy; /* position of the watermark text; 0: none */
+    int64_t copy; /* position of the watermark text; 0 if there is none */
 
-    const char *source_url;     /* JOB_FETCH */
-    const char *target_url;     /* JOB_PUSH */
-    int64_t target_expires_ms;  /* JOB_PUSH */
-    const char *target_headers; /* JOB_PUSH: a JSON object of strings for the request; NULL: none */
-    const char *result_key;     /* JOB_PUSH: the result's bytes; NULL if they were deleted */
-    enum format result_format;  /* JOB_PUSH */
+    const char *source_url;    /* JOB_FETCH */
+    const char *target_url;    /* JOB_PUSH */
+    int64_t target_expires_ms; /* JOB_PUSH */
+    const char
+        *target_headers;       /* JOB_PUSH: a JSON object of strings for the request; NULL if there is none */
+    const char *result_key;    /* JOB_PUSH: the result's bytes; NULL if they were deleted */
+    enum format result_format; /* JOB_PUSH */
 };
 
 #endif

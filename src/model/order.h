@@ -85,18 +85,18 @@ struct order {
     const char *body_digest; /* 32 bytes */
     bool is_zero_copy;
     bool has_thumbnail;
-    const char *zip_store_key;       /* NULL: there is no archive */
-    const char *thumbnail_store_key; /* NULL: there is no thumbnail */
+    const char *zip_store_key;       /* NULL if there is no archive */
+    const char *thumbnail_store_key; /* NULL if there is no thumbnail */
     unsigned file_count;
     unsigned file_rows; /* files that were read with it, originals included */
     unsigned completed_file_count;
-    const char *watermark_text;     /* NULL: none */
-    int64_t certainty;              /* of watermark_text; 0: none */
+    const char *watermark_text;     /* NULL if there is none */
+    int64_t certainty;              /* of watermark_text; 0 if there is none */
     enum same_picture same_picture; /* of watermark_text */
-    const char *error_code;         /* of the order as a whole; NULL: none */
+    const char *error_code;         /* of the order as a whole; NULL if there is none */
     int64_t created_ms;
     int64_t updated_ms;
-    int64_t expires_ms; /* 0: never */
+    int64_t expires_ms; /* 0 means never */
 };
 
 /* The counts of an order that its jobs change.  Valid while the row is locked. */
@@ -110,9 +110,9 @@ struct order_progress {
     int64_t completed_count;
     int64_t failed_count;
     int64_t result_count;
-    const char *thumbnail_store_key; /* NULL: none */
+    const char *thumbnail_store_key; /* NULL if there is none */
     int64_t created_at_ms;
-    int64_t expires_at_ms; /* 0: never */
+    int64_t expires_at_ms; /* 0 means never */
     const char *plan;      /* of the account */
 };
 
@@ -133,7 +133,7 @@ struct order_row_file {
     const char *target_url; /* zero copy: the URL for the push; NULL otherwise */
     const char *target_key;
     int64_t target_expires_ms;
-    const char *target_headers; /* a JSON object for the push; NULL: none */
+    const char *target_headers; /* a JSON object for the push; NULL if there is none */
     const int64_t *text_ids;    /* of its watermark texts, in order */
     unsigned text_count;
 };
@@ -159,15 +159,15 @@ struct order_row {
     const struct quota_claim *claim; /* on the account's quotas */
 };
 
-/* The conditions of a list.  -1 and NULL: no condition. */
+/* The conditions of a list.  -1 and NULL means no condition. */
 struct order_filter {
     int64_t account_id;
     int type;
     int status;
     int channel;
     const char *keyword;
-    int64_t id_above; /* only ids above this; 0: all */
-    int64_t id_up_to; /* only ids up to this; 0: all */
+    int64_t id_above; /* only ids above this; 0 means all */
+    int64_t id_up_to; /* only ids up to this; 0 means all */
 };
 
 #endif

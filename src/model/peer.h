@@ -17,7 +17,7 @@ enum peer_fate {
 struct peer_status {
     long first, last;
     enum peer_fate fates[PEER_COUNT];
-    const char *clause; /* part of the sentence for the client; NULL: the number is enough */
+    const char *clause; /* part of the sentence for the client; NULL if the number is enough */
 };
 
 /* The row of a status; never NULL. */

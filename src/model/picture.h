@@ -21,9 +21,9 @@ enum { picture_protect_side_px = 64, picture_embed_side_px = 256 };
 
 /* Limits of an engine, and its memory beside the picture. */
 struct picture_engine {
-    uint32_t side_min_px; /* 0: none */
+    uint32_t side_min_px; /* 0 if there is none */
     uint32_t bytes_px;
-    uint32_t bytes_max; /* the most that bytes_px gives; 0: no limit */
+    uint32_t bytes_max; /* the most that bytes_px gives; 0 means no limit */
     uint32_t bytes_column;
     uint32_t early_bytes_100px; /* in addition, before an encoder runs; for 100 pixels */
     bool is_read_only;          /* nothing is encoded */

@@ -1,4 +1,4 @@
-/* Results, archives and thumbnails: the rows that queries return.  Texts are the arena's. */
+/* Results, archives and thumbnails: the rows that queries return.  Texts are in the arena. */
 #ifndef MODEL_RESULT_H
 #define MODEL_RESULT_H
 
@@ -48,18 +48,18 @@ struct result_slot {
     const char *file_name;
     int64_t copy_count;      /* of its file */
     enum format format;      /* of the result, else of the input; FORMAT_NONE: neither exists */
-    int64_t result_id;       /* 0: no result yet */
+    int64_t result_id;       /* 0 means no result yet */
     const char *result_name; /* valid with result_id */
 };
 
 /* The bytes behind a download URL. */
 struct download_row {
     enum order_status order_status;
-    int64_t expires_ms;    /* of the order; 0: never */
+    int64_t expires_ms;    /* of the order; 0 means never */
     bool is_deleted;       /* the order's files were deleted */
     const char *name;      /* of the result, or of the order */
     enum format format;    /* FORMAT_ZIP for an archive */
-    const char *store_key; /* NULL: there is none */
+    const char *store_key; /* NULL if there is none */
     bool is_suspended;     /* the account of the order */
     int64_t account_id;
 };

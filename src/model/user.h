@@ -1,4 +1,4 @@
-/* Users of the console: the rows that queries return.  Texts are the arena's. */
+/* Users of the console: the rows that queries return.  Texts are in the arena. */
 #ifndef MODEL_USER_H
 #define MODEL_USER_H
 
@@ -29,16 +29,16 @@ struct user {
     const char *email; /* in lower case */
     const char *name;
     enum user_language language;
-    const char *password_hash;  /* NULL: none is set */
-    const uint8_t *totp_sealed; /* NULL: there is no secret */
+    const char *password_hash;  /* NULL if none is set */
+    const uint8_t *totp_sealed; /* NULL if there is no secret */
     size_t totp_sealed_size;
-    int64_t totp_enabled_ms; /* 0: no second factor */
+    int64_t totp_enabled_ms; /* 0 means no second factor */
     int64_t totp_step;       /* of the last accepted code */
     bool is_admin;
     bool is_disabled;
-    int64_t email_verified_ms; /* 0: not verified */
+    int64_t email_verified_ms; /* 0 if not verified */
     int64_t created_ms;
-    int64_t last_sign_in_ms; /* 0: never */
+    int64_t last_sign_in_ms; /* 0 means never */
     const char *account_name;
     struct account account; /* channel, rate and in_flight_max are those of the API */
 };
@@ -69,7 +69,7 @@ struct audit_event {
     int64_t id;
     int64_t at_ms;
     const char *event;
-    int64_t user_id; /* 0: unknown, or the operator at the command line */
+    int64_t user_id; /* 0 if unknown, or the operator at the command line */
     const char *user_name;
     const char *user_email; /* NULL: an event of before this column */
     const char *address;

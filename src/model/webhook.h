@@ -34,7 +34,7 @@ struct webhook {
     const char *url;
     bool is_active;
     const char *inactive_reason;    /* NULL while active */
-    int64_t secret_before_until_ms; /* until then a previous secret signs as well; 0: there is none */
+    int64_t secret_before_until_ms; /* until then a previous secret signs as well; 0 if there is none */
     int64_t created_ms;
     int64_t updated_ms;
 };
@@ -42,16 +42,16 @@ struct webhook {
 /* An event and the delivery to one webhook. */
 struct webhook_event {
     int64_t id;
-    int64_t order_id; /* 0: a test */
+    int64_t order_id; /* 0 means a test */
     const char *type;
     int64_t occurred_ms;
     enum delivery_state status;
     int64_t failures;
-    int64_t response_status; /* of the last attempt; 0: none, or no answer */
-    const char *reason;      /* why the last attempt failed; NULL: it did not */
+    int64_t response_status; /* of the last attempt; 0 if there is none, or no answer */
+    const char *reason;      /* why the last attempt failed; NULL if it did not */
     int64_t available_ms;    /* of the next attempt, while an attempt is due */
-    int64_t tried_ms;        /* 0: not yet */
-    int64_t delivered_ms;    /* 0: not yet */
+    int64_t tried_ms;        /* 0 if not yet */
+    int64_t delivered_ms;    /* 0 if not yet */
 };
 
 /* One page of a list, from 0; limit -1: the whole list. */

@@ -385,7 +385,7 @@ static struct outcome *memory_outcome(struct task *task)
     if (!task->picture.is_process_fresh)
         return task_trouble(task, JOB_TROUBLE_DEATH, IW_PROCESSING_CRASHED, NULL, "memory");
     return task_trouble(task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_LARGE,
-                        "The image needs more memory than is allowed. Reduce its size, or its metadata.",
+                        "The picture needs more memory than is allowed. Reduce its size, or its metadata.",
                         "memory");
 }
 
@@ -451,7 +451,8 @@ static struct outcome *excess_outcome(const struct shared *shared, struct task *
         answer->output_bytes / (uint64_t)config->image_result_times_max < (uint64_t)task->picture.input_bytes)
         return NULL;
     const char *sentence = arena_printf(
-        task->arena, "The result has %llu bytes, more than %lld times the file's %lld; scale the image down.",
+        task->arena,
+        "The result has %llu bytes, more than %lld times the file's %lld; scale the picture down.",
         (unsigned long long)answer->output_bytes, (long long)config->image_result_times_max,
         (long long)task->picture.input_bytes);
     picture_close(task);

@@ -22,7 +22,7 @@ def notes_write():
 
 
 def notes_read():
-    """Adds the responses of other sessions to this one's; false when there are none."""
+    """Adds the responses of other sessions to this one's; false if there are none."""
     names = os.listdir(NOTES) if os.path.isdir(NOTES) else []
     for name in names:
         with open(os.path.join(NOTES, name), encoding="utf-8") as file:

@@ -45,7 +45,7 @@ def enter(has_seccomp):
 
 
 def is_possible():
-    """False when the kernel has no seccomp filters or the architecture is not supported."""
+    """False if the kernel has no seccomp filters or the architecture is not supported."""
     if platform.machine() not in SECCOMP:
         return False
     child = os.fork()

@@ -202,7 +202,7 @@ def test_a_statement_that_is_ended_is_named(stack, lock):
         answer = client.list()
         lock.release()
     assert answer.status == 503 and answer.headers["Retry-After"]
-    assert answer.code == "SERVICE_UNAVAILABLE" and "took the database too long" in answer.json["message"]
+    assert answer.code == "SERVICE_UNAVAILABLE" and "The database took too long" in answer.json["message"]
     with open(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"), encoding="utf-8") as file:
         assert any('"reason":"statement_timeout"' in line and answer.json["requestId"] in line for line in file)
 

@@ -126,7 +126,7 @@ class Point:
 
 
 def fault_points():
-    """The rows of the header's table in its order: name -> True when the step can fail."""
+    """The rows of the header's table in its order: name -> True if the step can fail."""
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub(r"\s*\\\n\s*", " ", file.read())
     return {name: can == "FAILS" for name, can in re.findall(r'FAULT\([A-Z_]+, "([a-z_.]+)", (DIES|FAILS), "[^"]*"\)', text)}

@@ -18,7 +18,7 @@ def restart(stack):
 
 @pytest.fixture(scope="module")
 def lacking(stack, tmp_path_factory):
-    """Two image processes that end without memory, or grow, at the picture of a number; 0: never. served() counts each one's."""
+    """Two image processes that end without memory, or grow, at the picture of a number; 0 means never. served() counts each one's."""
     folder = tmp_path_factory.mktemp("lacking")
     program, log = folder / "lacking", folder / "served.log"
     real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")

@@ -118,7 +118,7 @@ def test_a_file_that_kills_its_process_fails_alone_after_three_attempts(client, 
 
 
 def killed_once(stack, file, deaths):
-    """Kills every image process, as if it crashed, while the file is processed; false when the file was done earlier."""
+    """Kills every image process, as if it crashed, while the file is processed; false if the file was done earlier."""
     until(lambda: job(stack, file)[0] in ("leased", "done"), f"lease {deaths}")
     time.sleep(0.2)
     for pid in image_processes(stack):

@@ -95,7 +95,7 @@ class Workload:
         return answer
 
     def insist(self, what, act, wanted):
-        """Repeats until one of the wanted statuses comes. The second value is True when every earlier attempt got a
+        """Repeats until one of the wanted statuses comes. The second value is True if every earlier attempt got a
         response."""
         is_clean = True
         while time.monotonic() < self.end:

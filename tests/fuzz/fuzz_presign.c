@@ -33,7 +33,7 @@ static void prepare(void)
     unlink(path);
 }
 
-/* True when "KEY?QUERY" is accepted. */
+/* True if "KEY?QUERY" is accepted. */
 static bool is_granted(enum presign_method method, const char *text, struct presign_grant *grant)
 {
     struct context context;

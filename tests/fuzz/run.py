@@ -49,7 +49,7 @@ def account_add_locked(name, cpu_s, inputs, finds):
 
 
 def turn_take(name, seconds):
-    """One turn of a target; true when it found nothing."""
+    """One turn of a target; true if it found nothing."""
     (WORK / name).mkdir(parents=True, exist_ok=True)
     command = [
         str(TREE / name), f"-max_total_time={seconds}", f"-max_len={LENGTH_MAX.get(name, 4096)}", f"-timeout={TIMEOUT_S.get(name, 30)}",

@@ -79,7 +79,7 @@ def ctl(place, *words):
 
 
 def started(place, name):
-    """True when a program on the second root serves; else its messages."""
+    """True if a program on the second root serves; else its messages."""
     process = subprocess.Popen([os.path.join(place["BIN"], "imgward-" + name), "-c", place["CONFIG"]],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     lines = []

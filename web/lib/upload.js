@@ -8,7 +8,7 @@ const PATHS = {
   antiAi: "/v2/orders/anti-ai", watermarkEmbed: "/v2/orders/wtr-embed", watermarkExtract: "/v2/orders/wtr-extract",
 };
 
-// The upload of this tab; null when there is none.
+// The upload of this tab; null if there is none.
 export const current = signal(null);
 // Originals by order and file: the comparison with a result needs them. The newest orders only, to bound memory.
 const originals = new Map();

@@ -88,7 +88,7 @@ struct clean_rule {
     uint32_t tag;
     const char *head;
     size_t head_bytes;
-    void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL: the piece is dropped */
+    void (*clean)(struct codec_keep *keep, struct keep_chunk *chunk); /* NULL if the piece is dropped */
     unsigned left_out;
 };
 

@@ -86,13 +86,13 @@ struct keep_thumbnail {
 struct codec_keep {
     struct arena *arena; /* owns this struct and all chunks */
     struct keep_loss loss;
-    unsigned orientation;             /* 1..8, of a format without an EXIF block; 0: unknown */
+    unsigned orientation;             /* 1..8, of a format without an EXIF block; 0 if unknown */
     unsigned left_out;                /* enum keep_left_out */
-    const char *provenance;           /* URL of the removed Content Credentials; NULL: unknown */
-    struct keep_thumbnail *thumbnail; /* NULL: none */
+    const char *provenance;           /* URL of the removed Content Credentials; NULL if unknown */
+    struct keep_thumbnail *thumbnail; /* NULL if there is none */
     size_t chunk_bytes;
     size_t end;           /* PNG, WebP: end of the picture in the file */
-    unsigned color_count; /* of a lossless picture; 0: unknown, or too many for a palette */
+    unsigned color_count; /* of a lossless picture; 0 if unknown, or too many for a palette */
     struct keep_chunk *first;
     struct keep_chunk *last;
     struct keep_jpeg jpeg; /* only the member of the file's format is valid */

@@ -93,7 +93,7 @@ enum { text_kept_bytes = 1024 };
 struct xmp_property {
     const struct property_rule *rule;
     size_t begin;
-    unsigned depth; /* 0: none */
+    unsigned depth; /* 0 if there is none */
     bool has_children;
     bool has_preview;
     size_t text_bytes;
@@ -119,7 +119,7 @@ struct xmp_scan {
     bool is_rdf_ended;
     const char *about; /* rdf:about of the first description */
     struct xmp_property property;
-    size_t trailer; /* of the instruction that ends the packet; 0: none */
+    size_t trailer; /* of the instruction that ends the packet; 0 if there is none */
     struct xmp_insertion *first;
     struct xmp_insertion **last;
 };
@@ -170,7 +170,7 @@ static bool is_manifest_place(const char *text)
     return false;
 }
 
-/* New value of plus:DataMining; NULL: unchanged. */
+/* New value of plus:DataMining; NULL means unchanged. */
 static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_simple)
 {
     const struct xmp_mining *least = scan->request->mining;
@@ -182,7 +182,7 @@ static const char *mining_new(struct xmp_scan *scan, const char *text, bool is_s
     return xmp_mining_uri(xmp_mining_suffices(mining, least) ? mining : least);
 }
 
-/* NULL: unchanged; "": removed; else the new value, which needs no escape. */
+/* NULL means unchanged; "": removed; else the new value, which needs no escape. */
 static const char *value_new(struct xmp_scan *scan, const struct property_rule *rule, const char *text,
                              bool is_simple)
 {

@@ -26,10 +26,10 @@ struct xmp_result {
     bool is_changed;  /* packet differs from the input */
     const char *packet;
     size_t size;
-    const struct xmp_mining *mining;    /* the strongest, at least xmp_mining_least; NULL: none */
+    const struct xmp_mining *mining;    /* the strongest, at least xmp_mining_least; NULL if there is none */
     unsigned left_out;                  /* enum keep_left_out: subjects of the removed entries */
-    const char *provenance;             /* a removed dcterms:provenance; NULL: none */
-    char extension[xmp_guid_bytes + 1]; /* xmpNote:HasExtendedXMP; "": none */
+    const char *provenance;             /* a removed dcterms:provenance; NULL if there is none */
+    char extension[xmp_guid_bytes + 1]; /* xmpNote:HasExtendedXMP; "" if there is none */
 };
 
 /*

@@ -16,7 +16,7 @@ enum iw_error account_find(struct domain *domain, int64_t id, struct account_row
     bool is_found = false;
     enum iw_error error = accounts_get(&domain->db, id, account, &is_found);
     return error == IW_OK && !is_found
-               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no account with this id.")
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No account has this id.")
                : error;
 }
 
@@ -199,7 +199,7 @@ static enum iw_error key_find(struct domain *domain, int64_t account_id, int64_t
                : error;
 }
 
-/* Revoked keys stay in the table: so also the keys of a day are limited.  The count's row is locked. */
+/* Revoked keys stay in the table, so the keys of a day are limited, too. The row of the count is locked. */
 static enum iw_error create_check(struct domain *domain, int64_t account_id)
 {
     int64_t total, valid = 0;
@@ -210,14 +210,14 @@ static enum iw_error create_check(struct domain *domain, int64_t account_id)
         error = keys_count(&domain->db, account_id, clock_now_ms(), &total, &valid);
     if (error == IW_OK && valid >= account_key_valid_max)
         return context_fail(domain->context, IW_VALIDATION_FAILED,
-                            "The account has %d valid keys; revoke one that is not used.",
+                            "The account has %d valid keys, the maximum; revoke a key that is not used.",
                             account_key_valid_max);
     if (error != IW_OK || wait_s == 0)
         return error;
     domain->context->retry_after_s = wait_s;
     domain->context->reason = "keys";
     return context_fail(domain->context, IW_USAGE_LIMIT_EXCEEDED,
-                        "The account made %d keys today; further ones are possible in %u s.",
+                        "The account created %d keys today; it can create more in %u s.",
                         account_key_valid_max, wait_s);
 }
 

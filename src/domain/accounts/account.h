@@ -34,16 +34,16 @@ enum iw_error account_create(struct domain *domain, const char *name, const char
 
 enum { account_keep = -2 }; /* a number that stays as it is */
 
-/* NULL and account_keep: the field stays. */
+/* NULL and account_keep leave the field as it is. */
 struct account_change {
     const char *name;
     const char *plan;
-    int64_t requests_per_minute; /* 0: the plan's */
+    int64_t requests_per_minute; /* 0 means the plan's */
     int status;                  /* enum account_status */
     struct quota_numbers quotas; /* quota_of_plan: the plan's */
 };
 
-/* All changes in one transaction.  RESOURCE_NOT_FOUND, VALIDATION_FAILED.  account gets the new row. */
+/* Makes all changes in one transaction. RESOURCE_NOT_FOUND, VALIDATION_FAILED. account gets the new row. */
 enum iw_error account_change(struct domain *domain, int64_t id, const struct account_change *change,
                              const struct audit_actor *actor, struct account_row *account) IW_MUST_USE;
 
@@ -59,7 +59,7 @@ struct account_users {
 enum iw_error account_users(struct domain *domain, const struct users_page *page,
                             struct account_users *users) IW_MUST_USE;
 
-/* Makes the link that sets a user's password, and mails it.  *link is NULL if the mail has it. */
+/* Creates the link that sets a user's password, and mails it. *link is NULL if the link was mailed. */
 enum iw_error account_reset(struct domain *domain, const struct user *user, const struct audit_actor *actor,
                             const char **link) IW_MUST_USE;
 
@@ -77,18 +77,18 @@ enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_
 
 struct account_key_wish {
     const char *name;
-    int64_t expires_ms; /* 0: never */
+    int64_t expires_ms; /* 0 means never */
 };
 
 /*
- * Makes a key; value gets it, once.  VALIDATION_FAILED if the account has 100 valid keys,
- * USAGE_LIMIT_EXCEEDED if it made 100 in a day.
+ * Creates a key and returns its value, once. VALIDATION_FAILED if the account has 100 valid keys,
+ * USAGE_LIMIT_EXCEEDED if it created 100 keys in a day.
  */
 enum iw_error account_key_create(struct domain *domain, const struct session *session,
                                  const struct account_key_wish *wish, const struct audit_place *place,
                                  char value[key_size], struct account_key *key) IW_MUST_USE;
 
-/* A second revocation keeps the first time. */
+/* A second revocation keeps the time of the first. */
 enum iw_error account_key_revoke(struct domain *domain, const struct session *session, int64_t id,
                                  const struct audit_place *place, struct account_key *key) IW_MUST_USE;
 

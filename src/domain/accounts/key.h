@@ -1,9 +1,8 @@
 /*
  * API keys: their format, their stored form, and the account of a request.
  *
- * A key is "iw_live_" and 43 base62 characters, which hold 256 random bits.  The
- * database has its SHA-256 and a prefix by which its owner recognises it.  The
- * key is shown once, at its creation.
+ * A key consists of "iw_live_" and 43 base62 characters with 256 random bits. The database has the SHA-256 of
+ * the key and a prefix by which the owner recognises it. The key is shown only once, at its creation.
  */
 #ifndef DOMAIN_ACCOUNTS_KEY_H
 #define DOMAIN_ACCOUNTS_KEY_H
@@ -33,8 +32,8 @@ void key_from_bytes(const uint8_t bytes[32], char key[key_size]);
 bool key_is_well_formed(const char *text, size_t length);
 
 /*
- * The fault of a text that is not a key; NULL if it is well formed.  A clause
- * without a full stop: "the key has 49 characters".  Never quotes the text.
+ * Returns the fault of a text that is not a key, as a clause without a full stop ("the key has 49
+ * characters"); NULL if the text is well formed. Never quotes the text.
  */
 const char *key_form_fault(struct arena *arena, const char *text);
 

@@ -18,7 +18,7 @@ enum {
     ahead_limit_share = 16
 };
 
-/* What a limit counts, and the remedy when it is reached. */
+/* What a limit counts, and the remedy if the limit is reached. */
 static const struct {
     const char *what;
     const char *remedy;
@@ -81,7 +81,7 @@ enum iw_error quota_alone_check(struct context *context, const struct quota_clai
     struct quota_numbers amounts = amounts_of(claim);
     for (int i = 0; i < QUOTA_COUNT; i++)
         if (i != QUOTA_STORED_BYTES && quota_exceeds(claim->limits->of[i], 0, amounts.of[i]))
-            context_detail(context, "files", "make %lld %s; at most %lld are allowed (%s)",
+            context_detail(context, "files", "would make %lld %s; at most %lld are allowed (%s)",
                            (long long)amounts.of[i], words[i].what, (long long)claim->limits->of[i],
                            quota_name((enum quota)i));
     return context_validated(context);
@@ -142,8 +142,8 @@ bool quota_nearest(const struct config *config, const struct account *account, s
 }
 
 /*
- * Seconds until some of a use may be free.  Orders in progress end at any time: clients retry after a
- * minute.
+ * Returns the seconds until some of a usage may be free. Orders in progress can end at any time, so clients
+ * retry after a minute.
  */
 static enum iw_error frees_find(struct domain *domain, int64_t account_id, enum quota quota,
                                 unsigned *frees_s)

@@ -29,7 +29,7 @@ struct quota_state {
     enum quota quota;
     int64_t limit;
     int64_t used;
-    unsigned frees_s; /* of a limit that refused a request: until some of it may be free; at least 1 */
+    unsigned frees_s; /* after a refusal, the seconds until some of the limit may be free; at least 1 */
 };
 
 /* The limit that the account has used most of, by account->used. False if no limit is half used. */
@@ -46,11 +46,11 @@ enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *clai
 enum iw_error quota_used(const struct domain *domain, int64_t account_id,
                          struct quota_numbers *used) IW_MUST_USE;
 
-/* In a transaction that adds a webhook: locks the account's use.  Errors and refusal as quota_refuse. */
+/* In a transaction that adds a webhook: locks the account's usage. Errors and refusal as quota_refuse. */
 enum iw_error quota_webhook_claim(struct domain *domain, const struct account *account,
                                   struct quota_state *refusal) IW_MUST_USE;
 
-/* The daily usage: the results of a day. */
+/* The daily usage, that is, the results of a day. */
 enum { quota_days = 7 };
 
 struct quota_day {

@@ -13,8 +13,8 @@
 
 enum {
     /*
-     * Rows a second and process, of all accounts and of one; further ones are dropped and counted in the
-     * log.
+     * Rows per second and process, of all accounts and of a single account; further rows are dropped and
+     * counted in the log.
      */
     request_log_rows_max = 500,
     request_log_account_max = 100,
@@ -33,7 +33,7 @@ void request_log_add(struct request_log *log, const struct request_log_row *row)
 /* Writes the rows that are due, or with is_all all of them. */
 void request_log_flush(struct request_log *log, struct domain *domain, bool is_all);
 
-/* Milliseconds until the rows are due; -1: there are none. */
+/* Milliseconds until the rows are due; -1 if there are none. */
 int request_log_wait_ms(const struct request_log *log);
 
 enum iw_error request_log_list(struct domain *domain, const struct request_log_filter *filter,

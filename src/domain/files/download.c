@@ -76,7 +76,10 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     const char *name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, row.name) : row.name;
     download->format = row.format;
     download->disposition = key->kind == FILEKEY_THUMBNAIL ? NULL : name_disposition(context->arena, name);
-    /* For URLs that were signed before the files moved to an object store: valid for a short time. */
+    /*
+     * Redirects URLs that were signed before the files moved to an object store; the new URL is valid for a
+     * short time.
+     */
     const struct storage_link link = {.key = download->key,
                                       .expires_s = clock_now_ms() / 1000 + redirect_s,
                                       .disposition = download->disposition,

@@ -9,10 +9,10 @@
 #include "model/format.h"
 #include "service/files/storage.h"
 
-/* The file behind a download URL.  Texts are the arena's. */
+/* The file behind a download URL.  Texts are in the arena. */
 struct download {
     struct storage_key key;
-    const char *disposition; /* Content-Disposition; NULL: the client shows it */
+    const char *disposition; /* Content-Disposition; NULL if the client shows it */
     enum format format;
     const char *url; /* at the object store; NULL: nginx sends the file */
 };

@@ -18,8 +18,8 @@ enum {
 /* ---- inputs ---- */
 
 /*
- * Orders with inputs that are too old to be pending.  The store lists the keys of
- * an order one after another, so that comparing with the last id avoids duplicates.
+ * Collects orders with inputs that are too old to be pending. The store lists the keys of an order one after
+ * another, so comparing with the last id avoids duplicates.
  */
 struct old_orders {
     int64_t ids[orders_max];
@@ -37,7 +37,7 @@ static bool order_add(void *user, const struct storage_key *key, const struct st
     return orders->count < orders_max;
 }
 
-/* Inputs that rows of finished orders still name: a process died before it deleted them. */
+/* Deletes inputs that rows of finished orders still name because a process died before it deleted them. */
 static enum iw_error named_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
                                    unsigned *count)
 {
@@ -59,7 +59,7 @@ static enum iw_error named_reclaim(const struct domain *domain, struct storage *
     return retention_batch_end(&batch, error);
 }
 
-/* Inputs that no row names, of orders that ended long ago or do not exist. */
+/* Deletes inputs that no row names, of orders that ended long ago or do not exist. */
 static enum iw_error unnamed_reclaim(const struct domain *domain, struct storage *storage, int64_t pending_ms,
                                      unsigned *count)
 {
@@ -151,7 +151,7 @@ static enum iw_error order_files_delete(const struct domain *domain, struct stor
         error = orders_store_keys(&domain->db, keys->order_id, &kept);
     for (unsigned i = 0; error == IW_OK && i < key_count; i++) {
         bool is_input = keys[i].kind == FILEKEY_UPLOAD || keys[i].kind == FILEKEY_ORIGINAL;
-        /* Version 0 is the object of an upload URL: it has no row before the order starts. */
+        /* Version 0 is the object of an upload URL, which has no row before the order starts. */
         if (is_input != is_pending || keys[i].version == 0 ||
             retention_is_kept(context->arena, &kept, &keys[i]))
             continue;

@@ -16,10 +16,10 @@ enum iw_error reclaim_inputs(const struct domain *domain, struct storage *storag
                              unsigned *count) IW_MUST_USE;
 
 /*
- * Deletes files that no row names and that are older than an hour.  Results, archives and thumbnails of
- * finished orders are left if a worker died after another worker had ended the order.  Uploads of pending
- * orders are left if the process died, or the database was away, before the commit.  Skips orders in
- * progress, and orders that are not in the database: it may be the wrong database.
+ * Deletes files that no row names and that are older than an hour. Results, archives and thumbnails of
+ * finished orders are left if a worker died after another worker had ended the order. Uploads of pending
+ * orders are left if the process died, or the database was away, before the commit. Skips orders in progress,
+ * and orders that are not in the database, because it may be the wrong database.
  *
  * The walk through the store goes in steps.  A step starts at the cursor and ends after keys_max keys.  It
  * also ends at the end of the store; the cursor is then at its start. *count gets the number of deleted

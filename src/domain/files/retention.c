@@ -157,7 +157,10 @@ static enum iw_error order_fail(const struct aging *aging, struct order_progress
     return error;
 }
 
-/* Deletes all files of a locked order, then records it: after an interruption the rows still name them. */
+/*
+ * Deletes all files of a locked order, then records this, so that the rows still name the files after an
+ * interruption.
+ */
 static enum iw_error order_erase(const struct aging *aging, int64_t order_id)
 {
     static const enum filekey_kind all[] = {FILEKEY_UPLOAD, FILEKEY_ORIGINAL, FILEKEY_RESULT, FILEKEY_ZIP,
@@ -193,8 +196,9 @@ static enum iw_error order_cancel(const struct aging *aging, struct order_progre
         return context_fail(aging->domain->context, IW_VALIDATION_FAILED, "The order has ended: it is %s.",
                             order_status_name(order->status));
     if (!is_forced && (order->result_count > 0 || order->completed_count > 0))
-        return context_fail(aging->domain->context, IW_VALIDATION_FAILED,
-                            "The order has results already; it ends by itself.  --force deletes them.");
+        return context_fail(
+            aging->domain->context, IW_VALIDATION_FAILED,
+            "The order already has results and will end by itself; --force deletes the results.");
     *status = ending.next;
     enum iw_error error = order_fail(aging, order, &ending);
     return error == IW_OK && is_forced ? order_erase(aging, order->id) : error;

@@ -48,8 +48,9 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
                               int64_t *after_id, unsigned *count) IW_MUST_USE;
 
 /*
- * Deletes the rows of orders that ended more than orders.rows_kept_days ago and have no files.  Watermark
- * texts stay: marks in pictures refer to them.  Looks at max orders after *after_id, as retention_stuck.
+ * Deletes the rows of orders that ended more than orders.rows_kept_days ago and have no files. Watermark
+ * texts stay, because marks in pictures refer to them. Looks at max orders after *after_id, as
+ * retention_stuck.
  */
 enum iw_error retention_forget(const struct domain *domain, unsigned max, int64_t *after_id,
                                unsigned *count) IW_MUST_USE;

@@ -122,7 +122,9 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
                                          .with_md5 = source->md5 != NULL,
                                          .type = place->order_type,
                                          .image_memory_bytes = domain->config->image_memory_max_bytes};
-    /* A leaked copy may be.  The original of an extraction and pictures to deliver must be whole. */
+    /*
+     * A leaked copy may be cut off. The original of an extraction and pictures to deliver must be complete.
+     */
     bool may_be_truncated = place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
     enum iw_error error = upload_sink_begin(domain->storage, context, key, &limits, &sink);
     if (error != IW_OK)
@@ -165,7 +167,9 @@ static enum iw_error complete_order_start(struct domain *domain, const struct up
     return error;
 }
 
-/* Deletes bytes that no row names.  A failure is only logged: reclaim_inputs deletes them later. */
+/*
+ * Deletes bytes that no row names. A failure is only logged, because reclaim_inputs deletes the bytes later.
+ */
 static void bytes_delete(struct domain *domain, const struct storage_key *key)
 {
     struct context quiet;
@@ -176,8 +180,8 @@ static void bytes_delete(struct domain *domain, const struct storage_key *key)
 
 /*
  * After a failed transaction: IW_OK if the row names the bytes, because only the answer of the commit was
- * lost. Otherwise deletes the bytes and keeps the error.  The row's lock waits for a transaction that still
- * runs.  While the database is away the bytes stay: reclaim_files deletes them later.
+ * lost. Otherwise deletes the bytes and keeps the error. The row's lock waits for a transaction that still
+ * runs. If the database is unavailable, the bytes stay until reclaim_files deletes them.
  */
 static enum iw_error lost_commit_settle(struct domain *domain, const struct filekey *filekey,
                                         const struct storage_key *key, enum iw_error error)
@@ -255,7 +259,7 @@ enum iw_error upload_receive(struct domain *domain, const struct presign_grant *
                                     .number = grant->key.number,
                                     .version = storage_version_new()};
     struct upload_place place;
-    /* Checked again: the order may have started while nginx read the body. */
+    /* Checks again, because the order may have started while nginx read the body. */
     enum iw_error error = upload_admit(domain, grant, source->announced_bytes, &place);
     if (error == IW_OK)
         error = domain_storage_open(domain);

@@ -13,7 +13,7 @@
 #include "service/files/upload_sink.h"
 
 /*
- * Checks that the order is pending and the announced size (-1: unknown) is within
+ * Checks that the order is pending and the announced size (-1 if unknown) is within
  * the signed one.  ORDER_NOT_FOUND, ORDER_ALREADY_STARTED, ORDER_NOT_PENDING (it
  * failed before it started), PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE (store_full).
  */
@@ -22,11 +22,11 @@ enum iw_error upload_check(struct domain *domain, const struct presign_grant *gr
 
 /* The body of an upload, and what the client announced about it. */
 struct upload_source {
-    /* Up to size bytes; 0 at the end, -1 when the client disconnected. */
+    /* Up to size bytes; 0 at the end, -1 if the client disconnected. */
     long (*read)(void *handle, void *buffer, size_t size);
     void *handle;
-    int64_t announced_bytes; /* -1: not announced */
-    const uint8_t *sha256;   /* expected digest; NULL: not announced */
+    int64_t announced_bytes; /* -1 if not announced */
+    const uint8_t *sha256;   /* expected digest; NULL if not announced */
     const uint8_t *md5;      /* likewise */
 };
 

@@ -37,14 +37,14 @@ struct intake {
 
 /*
  * Finds and copies the objects of a pending order's files, outside of a transaction. Copies
- * nothing while a file is missing. The arrays are the arena's. SERVICE_UNAVAILABLE.
+ * nothing while a file is missing. The arrays are in the arena. SERVICE_UNAVAILABLE.
  */
 enum iw_error intake_collect(struct domain *domain, const struct order_view *view,
                              struct intake *intake) IW_MUST_USE;
 
 /*
  * Writes the rows of the collected files, in the transaction that starts the order; only updates the view
- * when a file is missing.
+ * if a file is missing.
  */
 enum iw_error intake_write(const struct domain *domain, int64_t account_id, const struct intake *intake,
                            struct order_view *view) IW_MUST_USE;

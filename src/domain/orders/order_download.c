@@ -15,7 +15,7 @@ struct order_stored {
     enum format format;
 };
 
-/* The URL of stored bytes; name NULL: the client shows them and saves no file. */
+/* The URL of stored bytes; name NULL if the client shows them and saves no file. */
 static const char *download_url(const struct domain *domain, struct arena *arena, struct filekey key,
                                 const struct order_stored *stored)
 {

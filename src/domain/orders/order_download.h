@@ -16,7 +16,8 @@ struct order_download {
     struct order order;
     struct order_result *results;
     size_t result_count;
-    const char *url;    /* presigned: the picture of a single result, the archive of several; NULL: no file */
+    const char
+        *url; /* presigned: the picture of a single result, the archive of several; NULL means no file */
     const char *name;   /* of that file; valid with url, as the next */
     enum format format; /* FORMAT_ZIP for the archive */
 };

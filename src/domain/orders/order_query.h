@@ -50,7 +50,7 @@ bool order_file_failure(const struct order *order, const struct order_file *file
 
 /*
  * The field errors of responses and webhook events: "label: CODE: sentence" of
- * each failed file, one per line.  NULL if none failed.  The arena's.
+ * each failed file, one per line.  NULL if none failed.  Allocated in the arena.
  */
 const char *order_errors(struct arena *arena, const struct order_view *view);
 

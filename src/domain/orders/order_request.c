@@ -114,7 +114,7 @@ static void entry_fill(const struct order_request_text *text, struct text_entry 
     crypto_sha256(text->text, text->length, entry->digest);
 }
 
-/* The different texts of the request, by digest; the array is the arena's. */
+/* The different texts of the request, by digest; the array is in the arena. */
 static struct text_entry *entries_make(struct arena *arena, const struct order_request *requested,
                                        size_t *count)
 {

@@ -31,11 +31,11 @@ struct order_request_text {
 
 struct order_request_file {
     const char *name;
-    const char *source_url; /* NULL: the client uploads the file */
+    const char *source_url; /* NULL if the client uploads the file */
     const char *target_url; /* zero copy only, as the next three */
     const char *target_key;
     int64_t target_expires_ms;
-    const char *target_headers;             /* JSON text for store and worker; NULL: none */
+    const char *target_headers;             /* JSON text for store and worker; NULL if there is none */
     const struct order_request_text *texts; /* embedding only */
     unsigned text_count;
 };
@@ -52,7 +52,7 @@ struct order_request {
     bool is_zero_copy;
     struct order_request_file *files;
     unsigned file_count;
-    const char *original_name; /* extraction: the unmarked original; NULL: none */
+    const char *original_name; /* extraction: the unmarked original; NULL if there is none */
 };
 
 /* What the order uses of the account's quotas. */

@@ -35,7 +35,7 @@ enum {
 
 struct piece {
     struct segment segment;
-    struct search_part part; /* valid when the query has conditions */
+    struct search_part part; /* valid if the query has conditions */
     int64_t match_count;
 };
 

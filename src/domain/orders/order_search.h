@@ -15,7 +15,7 @@
 #include "db/orders.h"
 #include "domain/domain.h"
 
-/* A page, newest first; the array is the arena's. */
+/* A page, newest first; the array is in the arena. */
 struct order_page {
     struct order *orders;
     size_t count;

@@ -71,7 +71,7 @@ static struct name_request result_name_request(struct arena *arena, const char *
 
 /*
  * Makes the names of an order's results unique, after its last file: the extension depends on the format.
- * Failed files count too, so that "photo-2.png" keeps its number when "photo.png" failed.
+ * Failed files count too, so that "photo-2.png" keeps its number if "photo.png" failed.
  */
 static enum iw_error names_settle(const struct db *db, int64_t order_id)
 {

@@ -32,12 +32,12 @@ struct outcome {
 
     /* OUTCOME_RESULT: outcome_record sets its order, file and name. */
     struct result result;
-    const char *thumbnail_store_key; /* NULL: none was made */
-    uint8_t thumbnail_digest[32];    /* valid when there is one */
-    const void *view;                /* of the picture before it was marked; NULL: none */
+    const char *thumbnail_store_key; /* NULL if none was made */
+    uint8_t thumbnail_digest[32];    /* valid if there is one */
+    const void *view;                /* of the picture before it was marked; NULL if there is none */
     size_t view_bytes;
 
-    /* The note on the file, with OUTCOME_RESULT and OUTCOME_READING; NULL: none. */
+    /* The note on the file, with OUTCOME_RESULT and OUTCOME_READING; NULL if there is none. */
     const char *note_code; /* "METADATA_LEFT_OUT" */
     const char *note;
 
@@ -60,7 +60,7 @@ struct outcome {
     enum iw_error error;
     const char *sentence;
     const char *reason;
-    int64_t asked_ms; /* the server's Retry-After; 0: none */
+    int64_t asked_ms; /* the server's Retry-After; 0 if there is none */
 };
 
 /* The effects of a record beyond the job. */
@@ -71,7 +71,7 @@ struct outcome_effect {
     bool is_job_queued;       /* a new job may be leased */
     bool is_order_ended;      /* the caller deletes its inputs */
     bool is_order_gone;       /* the order had ended without this job; the caller deletes the result */
-    enum order_status status; /* of the order now; valid when is_order_ended */
+    enum order_status status; /* of the order now; valid if is_order_ended */
 };
 
 /* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: call again later. */

@@ -9,7 +9,7 @@
 #include "db/audit.h"
 #include "domain/people/throttle.h"
 
-/* A person makes some dozen changes a day, a script that renews keys some hundred. */
+/* A person makes some dozen changes a day, and a script that renews keys makes some hundred. */
 enum { details_bytes_max = 900, changes_day_max = 2000, day_s = 24 * 60 * 60 };
 
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place)
@@ -35,8 +35,7 @@ enum iw_error audit_change_admit(struct domain *domain, int64_t user_id)
     domain->context->retry_after_s = wait_s;
     domain->context->reason = "changes";
     return context_fail(domain->context, IW_USAGE_LIMIT_EXCEEDED,
-                        "You made %d changes today; further ones are possible in %u s.", changes_day_max,
-                        wait_s);
+                        "You made %d changes today; you can make more in %u s.", changes_day_max, wait_s);
 }
 
 enum iw_error audit_add(const struct domain *domain, const struct audit_actor *actor, const char *event, ...)

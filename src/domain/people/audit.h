@@ -1,5 +1,5 @@
 /*
- * The audit log: who changed what about the security of an account, from which address.
+ * The audit log: who changed the security of an account, how, and from which address.
  *
  * Events have a constant name in camel case.  doc/console.md lists them.  Never add a secret.
  */
@@ -17,7 +17,7 @@ struct audit_place {
     const char *user_agent;
 };
 
-/* Who acts, where.  Zero and NULL: unknown, or the operator at the command line. */
+/* Who acts, where.  Zero and NULL if unknown, or the operator at the command line. */
 struct audit_actor {
     int64_t account_id;
     int64_t user_id;
@@ -28,7 +28,7 @@ struct audit_actor {
 
 struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place);
 
-/* True if the user signed in from this network before. */
+/* Returns true if the user signed in from this network before. */
 enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, const struct audit_place *place,
                                 bool *is_known) IW_MUST_USE;
 

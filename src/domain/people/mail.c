@@ -91,15 +91,18 @@ bool mail_is_on(const struct config *config)
     return config->mail_url[0] != '\0' && config->mail_from[0] != '\0';
 }
 
-/* The associated data of the seal: a mail in another row's place, with another recipient, does not open. */
+/*
+ * The associated data of the seal, so that a mail that was moved to another row, with another recipient,
+ * cannot be opened.
+ */
 static const char *about_of(struct arena *arena, const char *recipient)
 {
     return arena_printf(arena, "imgward-mail-1:%s", recipient);
 }
 
 /*
- * Mails of a kind to one recipient in a day.  Anybody can cause the first four; a person needs one or two of
- * them, and a stranger must not be flooded.
+ * Mails of a kind to one recipient in a day. Any client can cause the first four kinds; a person needs one or
+ * two of them, and a stranger must not be flooded.
  */
 static const struct {
     const char *name;

@@ -34,7 +34,7 @@ struct mail {
 
 bool mail_is_on(const struct config *config);
 
-/* The subject and the text of a mail; the arena's. */
+/* The subject and the text of a mail; in the arena. */
 void mail_text(struct arena *arena, const struct mail *mail, const char **subject, const char **text);
 
 /*

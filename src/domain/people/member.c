@@ -44,8 +44,8 @@ static enum iw_error invitations_check(struct domain *domain, const struct membe
     if (open >= most)
         return invitations_refuse(domain->context, hour_s,
                                   arena_printf(arena,
-                                               "The account has %lld open invitations, as many as it may; "
-                                               "delete one that is not needed.",
+                                               "The account has %lld open invitations, the maximum; delete "
+                                               "an invitation that is not needed.",
                                                (long long)open));
     error = throttle_spend(domain, arena_printf(arena, "invitations:%lld", (long long)given->account_id),
                            most, day_s, &wait_s);
@@ -103,7 +103,7 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     if (error != IW_OK)
         return error;
     if (is_known && known.account.id == invitation->account_id) {
-        context_detail(domain->context, "email", "is a member of the account already");
+        context_detail(domain->context, "email", "is already a member of the account");
         return context_validated(domain->context);
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
@@ -193,8 +193,8 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
 /* ---- members ---- */
 
 /*
- * Locks a member of the account, and the rows of its owners.  RESOURCE_NOT_FOUND.  LAST_OWNER if the change
- * takes the last owner's role.
+ * Locks a member of the account, and the rows of its owners. RESOURCE_NOT_FOUND. LAST_OWNER if the change
+ * would remove the role of the last owner.
  */
 static enum iw_error member_lock(struct domain *domain, int64_t account_id, int64_t user_id, bool stays_owner,
                                  struct user *user)
@@ -261,7 +261,7 @@ enum iw_error member_flags_set(struct domain *domain, const struct user *user,
         bool is_found = false;
         error = users_lock(&domain->db, user->id, &now, &is_found);
         if (error == IW_OK && !is_found)
-            error = context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no user with this id.");
+            error = context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No user has this id.");
         bool is_admin = flags->is_admin >= 0 ? flags->is_admin != 0 : now.is_admin;
         bool is_disabled = flags->is_disabled >= 0 ? flags->is_disabled != 0 : now.is_disabled;
         if (error == IW_OK)

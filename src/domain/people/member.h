@@ -9,7 +9,7 @@
 #include "domain/people/session.h"
 #include "domain/people/user.h"
 
-/* Users and open invitations of an account; the arena's. */
+/* Users and open invitations of an account; in the arena. */
 struct member_rows {
     struct user *users;
     size_t user_count;

@@ -18,7 +18,7 @@
 
 enum { code_bytes = 10, group_letters = 4, code_letters = 16 };
 
-/* The associated data of the seal: a secret in another user's row does not open. */
+/* The associated data of the seal, so that a secret in another user's row cannot be opened. */
 static const char *about_of(struct arena *arena, int64_t user_id)
 {
     return arena_printf(arena, "imgward-totp-1:%" PRId64, user_id);
@@ -41,7 +41,7 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
                                  const struct audit_place *place, struct second_factor *factor)
 {
     struct arena *arena = domain->context->arena;
-    /* Otherwise a stranger's second factor would keep the owner of the address out. */
+    /* Otherwise a stranger's second factor would lock out the owner of the address. */
     if (user->email_verified_ms == 0 && mail_is_on(domain->config))
         return context_fail(domain->context, IW_EMAIL_UNVERIFIED, NULL);
     uint8_t secret[totp_secret_bytes], sealed[totp_secret_bytes + crypto_seal_bytes];
@@ -212,7 +212,7 @@ enum iw_error second_factor_take(const struct domain *domain, const struct user 
                                  const struct audit_place *place)
 {
     int64_t step = 0;
-    /* The step is taken by compare-and-set: of two requests with one code, one succeeds. */
+    /* Uses up the step by compare-and-set, so that only one of two requests with the same code succeeds. */
     bool is_taken = false;
     enum iw_error error = code_is_shown(domain, user, code, &step)
                               ? users_totp_step(&domain->db, user->id, step, &is_taken)

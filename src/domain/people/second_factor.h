@@ -11,7 +11,7 @@
 
 enum { second_factor_codes = 10 };
 
-/* Makes a new secret, which is not in force before second_factor_enable.  Texts are the arena's. */
+/* Makes a new secret, which is not in force before second_factor_enable.  Texts are in the arena. */
 struct second_factor {
     const char *secret; /* base 32 */
     const char *url;    /* otpauth://, for a QR code */

@@ -35,7 +35,10 @@ struct session_new {
 enum iw_error session_admit(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id) IW_MUST_USE;
 
-/* Opens a session in the caller's transaction.  A user has 100 sessions; the oldest ones end. */
+/*
+ * Opens a session in the caller's transaction. A user has at most 100 sessions; beyond that, the oldest
+ * sessions end.
+ */
 enum iw_error session_open(const struct domain *domain, const struct user *user,
                            const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
 

@@ -18,7 +18,7 @@ static enum iw_error place_notice(struct domain *domain, const struct user *user
                                   const struct audit_place *place)
 {
     bool is_known = true;
-    /* A client that signed up with another person's address must not cause mails to it. */
+    /* A client that signed up with another person's address must not cause mails to that address. */
     if (user->last_sign_in_ms == 0 || user->email_verified_ms == 0 || !mail_is_on(domain->config))
         return IW_OK;
     enum iw_error error = audit_place_known(domain, user->id, place, &is_known);

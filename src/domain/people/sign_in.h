@@ -1,8 +1,9 @@
 /*
- * Sign-in: password, then the second factor where the user has one.
+ * Sign-in: password, then the second factor if the user has one.
  *
- * Each attempt is counted first (throttle.h), then costs one Argon2id hash and one row of the audit log. That
- * is the same for an address without a user: neither answer nor time shows which addresses have one.
+ * Each attempt is counted first (throttle.h), then costs one Argon2id hash and one row of the audit log. This
+ * is the same for an address without a user, so neither the answer nor the time shows which addresses have
+ * users.
  */
 #ifndef DOMAIN_PEOPLE_SIGN_IN_H
 #define DOMAIN_PEOPLE_SIGN_IN_H
@@ -11,7 +12,7 @@
 
 /* The outcome: an open session, or the challenge of the second factor. */
 struct sign_in {
-    const char *challenge; /* NULL: the session is open */
+    const char *challenge; /* NULL if the session is open */
     struct session_new fresh;
 };
 

@@ -6,9 +6,9 @@
  * as the last, up to minutes.  A day without an attempt clears a count.  The counts are in the database:
  * they hold on all machines and while Redis is away.
  *
- * An attempt counts three times: by user and network, by network, and by user.  The last count is far
- * higher. So others can hardly make a user wait, and not at all where the user signed in before.  A user
- * counts by the typed address, so an unknown user has the same answers.
+ * An attempt counts three times: by user and network, by network, and by user. The limit of the last count is
+ * far higher, so others can hardly make a user wait, and not at all on networks from which the user signed in
+ * before. A user is counted by the typed address, so an unknown user gets the same answers.
  */
 #ifndef DOMAIN_PEOPLE_THROTTLE_H
 #define DOMAIN_PEOPLE_THROTTLE_H
@@ -32,7 +32,9 @@ enum iw_error throttle_enter(struct domain *domain, const struct throttle_try *a
  */
 enum iw_error throttle_clear(struct domain *domain, const struct throttle_try *attempt) IW_MUST_USE;
 
-/* A proof of a signed-in user counts by session only: others' attempts never make it wait. */
+/*
+ * A proof of a signed-in user is counted only by session, so that the attempts of others never make it wait.
+ */
 enum iw_error throttle_session_enter(struct domain *domain, int64_t session_id) IW_MUST_USE;
 enum iw_error throttle_session_clear(struct domain *domain, int64_t session_id) IW_MUST_USE;
 
@@ -46,7 +48,10 @@ enum iw_error throttle_spend(const struct domain *domain, const char *name, int6
 /* All units of the name are free again. */
 enum iw_error throttle_refund(const struct domain *domain, const char *name) IW_MUST_USE;
 
-/* The part of an address that counts: the /64 of an IPv6 address, else the whole.  The arena's. */
+/*
+ * Returns the part of an address that counts, in the arena: the /64 of an IPv6 address, otherwise the whole
+ * address.
+ */
 const char *throttle_network(struct arena *arena, const char *address);
 
 #endif

@@ -10,7 +10,7 @@
 #include "domain/domain.h"
 #include "model/user.h"
 
-/* A new token, in URL-safe base 64, and its digest.  The arena's. */
+/* A new token, in URL-safe base 64, and its digest.  Allocated in the arena. */
 const char *token_new(struct arena *arena, uint8_t digest[32]);
 
 void token_digest(const char *token, uint8_t digest[32]);
@@ -19,7 +19,7 @@ void token_digest(const char *token, uint8_t digest[32]);
 enum iw_error token_make(const struct domain *domain, int64_t user_id, enum token_purpose purpose,
                          const char **token) IW_MUST_USE;
 
-/* Finds the user of a token that has a use left: a cheap check before a costly step.  TOKEN_INVALID. */
+/* Finds the user of a token that can still be used; a cheap check before a costly step. TOKEN_INVALID. */
 enum iw_error token_find(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 
@@ -27,7 +27,8 @@ enum iw_error token_find(const struct domain *domain, enum token_purpose purpose
 enum iw_error token_take(const struct domain *domain, enum token_purpose purpose, const char *token,
                          struct user *user) IW_MUST_USE;
 
-/* "PUBLIC-URL/console/#/PAGE?token=TOKEN": the fragment reaches no server and no log.  The arena's. */
+/* "PUBLIC-URL/console/#/PAGE?token=TOKEN": the fragment reaches no server and no log.  Allocated in the
+ * arena. */
 const char *token_link(struct arena *arena, const struct config *config, const char *page, const char *token);
 
 #endif

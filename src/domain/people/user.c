@@ -30,7 +30,7 @@ enum iw_error user_find(const struct domain *domain, int64_t id, struct user *us
     bool is_found = false;
     enum iw_error error = users_find(&domain->db, id, user, &is_found);
     return error == IW_OK && !is_found
-               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "There is no user with this id.")
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No user has this id.")
                : error;
 }
 
@@ -57,7 +57,7 @@ enum iw_error user_verified_lock(const struct domain *domain, const struct user 
     if (error != IW_OK || (is_found && is_as_verified(&now, user)))
         return error;
     return context_fail(domain->context, IW_SESSION_REQUIRED,
-                        "Your password or second factor was changed meanwhile; sign in again.");
+                        "Your password or second factor has been changed meanwhile; sign in again.");
 }
 
 /* ---- fields ---- */
@@ -91,8 +91,8 @@ bool user_password_check(struct context *context, const char *field, const char 
 }
 
 /*
- * Counts a request that makes mails or accounts, per user and per network.  Its counters are separate: they
- * never make a sign-in wait.
+ * Counts a request that makes mails or accounts, per user and per network. These counters are separate, so
+ * they never make a sign-in wait.
  */
 static enum iw_error request_count(struct domain *domain, const char *what, const char *email,
                                    const struct audit_place *place)

@@ -11,7 +11,10 @@
 #include "domain/people/session.h"
 
 enum {
-    /* OWASP Authentication Cheat Sheet: at least 8 with a second factor, 15 without; here it is optional. */
+    /*
+     * OWASP Authentication Cheat Sheet: at least 8 with a second factor, 15 without; here the second factor
+     * is optional.
+     */
     user_password_code_points_min = 12,
     user_password_code_points_max = 256,
     user_name_code_points_max = 100
@@ -79,7 +82,7 @@ enum iw_error user_profile_set(struct domain *domain, const struct session *sess
 /* Deletes some rows that have ended or exceed a bound; *count gets the number of rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
 
-/* A user of any account.  RESOURCE_NOT_FOUND. */
+/* Finds a user of any account. RESOURCE_NOT_FOUND. */
 enum iw_error user_find(const struct domain *domain, int64_t id, struct user *user) IW_MUST_USE;
 
 /* ---- changes that follow a proof ---- */

@@ -17,14 +17,14 @@ enum {
     outgoing_headers_bytes_max = 8192 /* Amazon S3's limit for all headers of a PUT */
 };
 
-/* The fault of a URL as a constant clause ("must be an https URL"); NULL: none. */
+/* The fault of a URL as a constant clause ("must be an https URL"); NULL if there is none. */
 const char *outgoing_url_fault(const struct config *config, const char *url);
 
 /* True for an HTTP header name (a token, RFC 9110, 5.6.2) within the length limit. */
 bool outgoing_header_name_is_token(const char *name);
 
 /*
- * The fault of a header for an output target, as a constant clause; NULL: none.
+ * The fault of a header for an output target, as a constant clause; NULL if there is none.
  * Only a few names are allowed, so that no header changes the framing of the
  * request or carries credentials of the service.  Values are printable ASCII.
  */

@@ -61,7 +61,7 @@ struct webhook_rows {
     int64_t total; /* on all pages */
 };
 
-/* One page of the account's webhooks, newest first.  keyword NULL: all. */
+/* One page of the account's webhooks, newest first.  keyword NULL means all. */
 enum iw_error webhook_list(struct domain *domain, int64_t account_id, const char *keyword,
                            const struct webhooks_page *page, struct webhook_rows *rows) IW_MUST_USE;
 

@@ -32,7 +32,7 @@ struct webhook_event_rows {
     int64_t total; /* on all pages */
 };
 
-/* One page of the webhook's events, newest first.  keyword NULL: all. */
+/* One page of the webhook's events, newest first.  keyword NULL means all. */
 enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
                              const struct webhooks_page *page, struct webhook_event_rows *rows) IW_MUST_USE;
 

@@ -29,7 +29,7 @@ struct webhook_secret {
 
 void webhook_secret_make(struct webhook_secret *secret);
 
-/* "whsec_...", for the client.  The arena's. */
+/* "whsec_...", for the client.  Allocated in the arena. */
 const char *webhook_secret_text(struct arena *arena, const struct webhook_secret *secret);
 
 void webhook_secret_seal(const struct webhook_secret *secret, const struct secret_box *secret_box,
@@ -40,7 +40,7 @@ bool webhook_secret_open(struct webhook_secret *secret, const struct secret_box 
                          int64_t account_id, const void *sealed, size_t size)
     __attribute__((warn_unused_result));
 
-/* The signature "v1,<base64>" of a message.  The key may have any length.  The arena's. */
+/* The signature "v1,<base64>" of a message.  The key may have any length.  Allocated in the arena. */
 const char *webhook_secret_sign(struct arena *arena, const void *key, size_t key_size, const char *id,
                                 int64_t timestamp_s, const struct text *body);
 

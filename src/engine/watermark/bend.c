@@ -69,7 +69,7 @@ static void projection_slope(const struct projection *projection, const double p
         slope[i] = (projection->matrix[i] - chips[i / 2] * projection->slant[i % 2]) / depth;
 }
 
-/* Express the same projection relative to another origin. */
+/* Expresses the same projection relative to another origin. */
 static void projection_move(struct projection *projection, double x, double y)
 {
     const double place[2] = {x, y};
@@ -86,7 +86,7 @@ static void projection_move(struct projection *projection, double x, double y)
 }
 
 /*
- * Change one parameter so that chips at the edge of the region change by step: offset, matrix,
+ * Changes one parameter so that chips at the edge of the region change by step: offset, matrix,
  * then slant. The slant keeps the offset and the slope at the region's middle.
  */
 static void projection_step(struct projection *projection, const struct region *region, int parameter,
@@ -171,7 +171,7 @@ static struct value block_tone(const struct bend *bend, int block, double fx, do
     return sum;
 }
 
-/* Measure all tones of a block at the frequencies that the projection has there. Returns their energy. */
+/* Measures all tones of a block at the frequencies that the projection has there. Returns their energy. */
 static double block_measure(struct bend *bend, const struct projection *projection,
                             const float weights[lattice_tones], int block)
 {
@@ -212,7 +212,7 @@ static struct value tone_turned(const struct bend *bend, int block, unsigned i, 
 
 /* ---- the start ---- */
 
-/* Sum the tones of a window at the projection's phases into the fit. Returns their energy. */
+/* Sums the tones of a window at the projection's phases into the fit. Returns their energy. */
 static double window_sum(struct bend *bend, const struct projection *projection, int left, int top)
 {
     double energy = 0;
@@ -238,7 +238,7 @@ static double window_sum(struct bend *bend, const struct projection *projection,
     return energy;
 }
 
-/* Find the window and the offset at which the tones agree best. Returns their agreement. */
+/* Finds the window and the offset at which the tones agree best. Returns their agreement. */
 static double start_find(struct bend *bend, struct projection *projection, struct region *region)
 {
     const struct projection still = *projection;
@@ -265,7 +265,7 @@ static double start_find(struct bend *bend, struct projection *projection, struc
 
 /* ---- the fit ---- */
 
-/* Select the blocks of a region and measure their tones. Returns their count. */
+/* Selects the blocks of a region and measures their tones. Returns their count. */
 static int region_take(struct bend *bend, const struct projection *projection,
                        const float weights[lattice_tones], struct region *region)
 {
@@ -333,7 +333,7 @@ static double projection_ascend(const struct bend *bend, struct projection *proj
     return best / (sqrt(region->energy / 2) + 1e-20);
 }
 
-/* Fit while the region grows to the whole plane. False: the tones do not agree. */
+/* Fits while the region grows to the whole plane. False if the tones do not agree. */
 static bool projection_fit(struct bend *bend, struct projection *projection, struct region *region,
                            const float weights[lattice_tones])
 {
@@ -382,7 +382,8 @@ static float sample_at(const float *samples, const struct plane *plane, double x
     return sum;
 }
 
-/* Resample a plane from a projection to an affine pose: solve the projection for the place of given chips. */
+/* Resamples a plane from a projection to an affine pose: solve the projection for the place of given chips.
+ */
 static void plane_flatten(const struct bend *bend, const struct projection *projection,
                           const struct pose *pose, const float *from, float *to)
 {

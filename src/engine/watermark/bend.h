@@ -3,7 +3,7 @@
  *
  * The plane is divided into blocks. A few neighbouring blocks in which the tones agree are the
  * start. From there the region grows, and a projection is fitted to the phases of all tones in
- * it. When it covers the plane, the plane is resampled without the perspective and decoded.
+ * it. If it covers the plane, the plane is resampled without the perspective and decoded.
  *
  * Method: region growing with a parametric motion model, as in B. D. Lucas and T. Kanade 1981,
  * on the phases of known tones.
@@ -29,13 +29,14 @@ struct bend {
     fftwf_plan fit_plan; /* owned */
 };
 
-/* False: no memory, or the plane is too small. Call bend_fini in any case. The other arguments are borrowed.
+/* False if memory is short, or the plane is too small. Call bend_fini in any case. The other arguments are
+ * borrowed.
  */
 bool bend_init(struct bend *bend, struct reader *reader, const struct whitened *whitened,
                const struct plane *plane);
 void bend_fini(struct bend *bend);
 
-/* Read near a pose. weights: of each tone, the inverse of the noise's amplitude. The reader has the number.
+/* Reads near a pose. weights: of each tone, the inverse of the noise's amplitude. The reader has the number.
  */
 bool bend_read(struct bend *bend, const struct pose *pose, const float weights[lattice_tones]);
 

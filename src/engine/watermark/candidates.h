@@ -17,12 +17,12 @@
 
 struct candidates;
 
-/* The tables belong to the workspace (about 400 KiB), the numbers to the caller. NULL: no memory. */
+/* The tables belong to the workspace (about 400 KiB), the numbers to the caller. NULL if memory is short. */
 struct candidates *candidates_new(const struct watermark_candidates *numbers, const struct polar *polar,
                                   struct workspace *workspace);
 
 /*
- * Find the candidate whose word agrees best with the ratios (positive: a coded 0). mask is XORed with each
+ * Finds the candidate whose word agrees best with the ratios (positive: a coded 0). mask is XORed with each
  * number before it is encoded. Returns the sum over all bits of the ratio times the sign of the word.
  */
 float candidates_best(struct candidates *candidates, uint64_t mask, const float ratios[polar_length],

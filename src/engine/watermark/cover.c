@@ -41,7 +41,7 @@ static int chip_at(double chips)
     return at < 0 ? at + lattice_period : at;
 }
 
-/* Correlate a whitened row with the pattern of the word in its pose. */
+/* Correlates a whitened row with the pattern of the word in its pose. */
 static void row_add(void *closure, int y, float *detail, const float *activity)
 {
     const struct cover *cover = closure;
@@ -103,7 +103,7 @@ static double deviations(const struct cover *cover, const int from[2], const int
     return squares > 0 ? window_of(cover, cover->sums, from, to) / sqrt(squares) : 0;
 }
 
-/* Half a window's side in cells. -1: the mark is too weak to be located. */
+/* Half a window's side in cells. -1 if the mark is too weak to be located. */
 static int reach_of(const struct cover *cover)
 {
     const int from[] = {0, 0}, to[] = {cover->columns, cover->rows};
@@ -119,7 +119,7 @@ static int limited(int value, int most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Find the cells in whose window the mark is. Returns the pixels of the others that have detail. */
+/* Finds the cells in whose window the mark is. Returns the pixels of the others that have detail. */
 static size_t cells_decide(struct cover *cover, int reach, size_t *inside_px)
 {
     size_t left_px = 0;

@@ -10,8 +10,9 @@
 #include "engine/watermark/reader.h"
 
 /*
- * Set the weight of the pixels to zero that hold the reader's number in its pose. other (NULL: none) is the
- * plane of the same picture that was not read; its pixels are excluded too. The workspace owns the weights.
+ * Sets the weight to zero for the pixels that have the reader's number in its pose. The plane other, which
+ * may be NULL, is the plane of the same picture that was not read; its pixels are excluded, too. The
+ * workspace owns the weights.
  *
  * False: too little of the picture is left for another mark, nothing new was excluded, the pose is unknown,
  * or no memory.

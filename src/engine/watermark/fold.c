@@ -42,7 +42,7 @@ void fold_row(struct fold *fold, int y, const float *row, int width)
 }
 
 /*
- * Combine the four periods into one. sign is 1 for the lattice's points; half points alternate
+ * Combines the four periods into one. sign is 1 for the lattice's points; half points alternate
  * in sign (-1).
  */
 static void period_take(const struct fold *fold, float sign, float *period)
@@ -103,7 +103,7 @@ static void columns_transform(const struct fold_scratch *scratch, const float co
     }
 }
 
-/* Store row ky in the field: values on the lattice's points, powers between them. */
+/* Stores row ky in the field: values on the lattice's points, powers between them. */
 static void field_put(const struct columns *columns, int mirror, int ky, bool is_between, double radius,
                       struct soft_field *field)
 {

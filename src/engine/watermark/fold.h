@@ -34,10 +34,10 @@ struct fold_scratch {
 
 void fold_basis_fill(struct fold_basis *basis);
 
-/* Add row y of a plane to the fold, which starts as zeros. */
+/* Adds row y of a plane to the fold, which starts as zeros. */
 void fold_row(struct fold *fold, int y, const float *row, int width);
 
-/* Compute the spectrum within radius (lattice units) of the origin. */
+/* Computes the spectrum within radius (lattice units) of the origin. */
 void fold_field(const struct fold *fold, const struct fold_basis *basis, double radius,
                 struct fold_scratch *scratch, struct soft_field *field);
 

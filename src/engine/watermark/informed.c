@@ -63,7 +63,7 @@ static bool residual_take(const struct plane *plane, const float *suspect, const
     return true;
 }
 
-/* Whiten one channel's residual. The result belongs to the workspace; NULL: no memory. */
+/* Whitens one channel's residual. The result belongs to the workspace; NULL if memory is short. */
 static float *channel_whiten(struct overlay *overlay, const float *suspect, const float *original, int blur)
 {
     struct workspace *workspace = overlay->reader->workspace;
@@ -92,7 +92,7 @@ static float *channel_whiten(struct overlay *overlay, const float *suspect, cons
     return result;
 }
 
-/* Read the original at the suspect's scale and register the two. */
+/* Reads the original at the suspect's scale and registers the two. */
 static enum iw_error overlay_make(struct overlay *overlay, const struct image *original)
 {
     struct workspace *workspace = overlay->reader->workspace;
@@ -118,7 +118,7 @@ static enum iw_error overlay_make(struct overlay *overlay, const struct image *o
     return IW_OK;
 }
 
-/* Derive the pose of the pattern; its origin is the original's corner. */
+/* Derives the pose of the pattern; its origin is the original's corner. */
 static struct pose overlay_pose(const struct overlay *overlay, double chip_px)
 {
     const struct affine_map *map = &overlay->registration;

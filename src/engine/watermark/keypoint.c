@@ -33,7 +33,7 @@ static float at(const float *values, const struct keypoint_level *level, int x, 
     return values[(size_t)y * (size_t)level->width + (size_t)x];
 }
 
-/* Reduce the plane by the mean over the area of each pixel of the level. */
+/* Reduces the plane by the mean over the area of each pixel of the level. */
 static void level_reduce(const float *plane, int width, const struct keypoint_level *level)
 {
     for (int y = 0; y < level->height; y++) {
@@ -55,7 +55,7 @@ static void level_reduce(const float *plane, int width, const struct keypoint_le
     }
 }
 
-/* Compute a difference of two blurs, which is strong on blobs and corners. */
+/* Computes a difference of two blurs, which is strong on blobs and corners. */
 static bool level_respond(struct keypoint_level *level, struct workspace *workspace)
 {
     size_t mark = workspace_mark(workspace);
@@ -128,7 +128,7 @@ static void angles_gather(const struct keypoint_level *level, int x, int y, floa
         bins[i] = raw[(i + angle_bins - 1) % angle_bins] + 2 * raw[i] + raw[(i + 1) % angle_bins];
 }
 
-/* Distribute a gradient over the neighbouring cells and directions (trilinear). */
+/* Distributes a gradient over the neighbouring cells and directions (trilinear). */
 static void cells_add(float *cells, const float place[3], float value)
 {
     int base[3];
@@ -226,7 +226,7 @@ static int float_compare(const void *left, const void *right)
     return *a < *b ? 1 : *a > *b ? -1 : 0;
 }
 
-/* Return the response that keypoint_level_max points of the level exceed. */
+/* Returns the response that keypoint_level_max points of the level exceed. */
 static float level_threshold(const struct keypoint_level *level, float *strengths)
 {
     size_t count = 0;

@@ -25,7 +25,7 @@ struct keypoint {
     uint8_t description[keypoint_bytes];
 };
 
-/* Find at most keypoints_max points. Returns their count, or -1: no memory. */
+/* Finds at most keypoints_max points. Returns their count, or -1 if memory is short. */
 int keypoint_find(const float *plane, int width, int height, struct workspace *workspace,
                   struct keypoint *points);
 

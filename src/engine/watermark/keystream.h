@@ -18,7 +18,7 @@ void keystream_init(struct keystream *stream, const uint8_t key[32], uint32_t pu
 
 uint32_t keystream_word(struct keystream *stream);
 
-/* Fill order with a uniform permutation of 0 .. count - 1. */
+/* Fills order with a uniform permutation of 0 .. count - 1. */
 void keystream_permutation(struct keystream *stream, uint16_t *order, uint32_t count);
 
 #endif

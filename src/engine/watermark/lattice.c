@@ -65,7 +65,7 @@ static double uniform(struct keystream *stream)
 }
 
 /*
- * Tones are uniform over the logarithm of the frequency and over the angle. When no free point
+ * Tones are uniform over the logarithm of the frequency and over the angle. If no free point
  * fits a tone, the range of radii widens, so every key terminates.
  */
 static void tones_draw(struct lattice *lattice, const struct form *form, const uint8_t key[32],
@@ -183,7 +183,7 @@ void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_f
     lattice->number_mask |= keystream_word(&stream);
 }
 
-/* Add a coefficient and rotate it for the half pixel between corner and centre. */
+/* Adds a coefficient and rotates it for the half pixel between corner and centre. */
 static void coefficient_add(fftwf_complex *spectrum, int side_px, const int k[2], double real,
                             double imaginary)
 {

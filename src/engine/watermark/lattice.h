@@ -59,7 +59,7 @@ struct lattice {
  */
 enum lattice_form { LATTICE_OVERLAY, LATTICE_UNDERLAY };
 
-/* Derive the pattern of a key. */
+/* Derives the pattern of a key. */
 void lattice_init(struct lattice *lattice, const uint8_t key[32], enum lattice_form form);
 
 /* Content of a tile: a word in a band, and tones, each with a weight. */
@@ -71,8 +71,8 @@ struct lattice_content {
 };
 
 /*
- * Make one period of the pattern as side_px by side_px samples; a sample lies at the centre of
- * its pixel. The tile belongs to the workspace. NULL: no memory.
+ * Makes one period of the pattern as side_px by side_px samples; a sample lies at the centre of
+ * its pixel. The tile belongs to the workspace. NULL if memory is short.
  */
 float *lattice_tile(const struct lattice *lattice, const struct lattice_content *content, int side_px,
                     struct workspace *workspace);

@@ -252,7 +252,7 @@ static double match_self(const struct contrasts *a, const struct contrasts *b, i
     return deviations(sums);
 }
 
-/* Compare two views of one pitch until they match; a better match than before is kept. */
+/* Compares two views of one pitch until they match; a better match than before is kept. */
 static void views_compare(const struct watermark_view views[2], struct watermark_likeness *likeness)
 {
     struct contrasts a;

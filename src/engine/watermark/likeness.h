@@ -24,7 +24,7 @@ struct watermark_likeness {
                       little */
 };
 
-/* Take the first WATERMARK_VIEW_BYTES of a view from where they were stored; no view if they are damaged. */
+/* Takes the first WATERMARK_VIEW_BYTES of a view from where they were stored; no view if they are damaged. */
 void likeness_view_read(const void *bytes, size_t length, struct watermark_view *view);
 
 /* OTHER: the mark was copied to another picture. UNKNOWN: too little is left to tell. report may be NULL. */

@@ -29,7 +29,7 @@ static void line_between(const float *restrict upper, const float *restrict lowe
         line[x] = upper[x] + down * (lower[x] - upper[x]);
 }
 
-/* Interpolate the mask for pictures larger than it: first down, then along the row. */
+/* Interpolates the mask for pictures larger than it: first down, then along the row. */
 static void row_stretched(const struct marker *marker, const float *mask, uint32_t y, float *to)
 {
     const struct marker_stretch *stretch = &marker->stretch;
@@ -69,7 +69,7 @@ bool marker_stretch_init(struct marker *marker, struct workspace *workspace)
     return true;
 }
 
-/* Compute the masks of a row, or interpolate them from the smaller ones. */
+/* Computes the masks of a row, or interpolates them from the smaller ones. */
 static void row_masks(const struct marker *marker, uint32_t y, float *luma, float *blue)
 {
     size_t width = marker->image->width_px;
@@ -83,7 +83,7 @@ static void row_masks(const struct marker *marker, uint32_t y, float *luma, floa
         row_stretched(marker, marker->blue_mask, y, blue);
 }
 
-/* Multiply the mask of a row by the tiles. */
+/* Multiplies the mask of a row by the tiles. */
 static void row_pattern(const struct marker *marker, const float *tile, uint32_t y, float *row)
 {
     int width = (int)marker->image->width_px;

@@ -15,7 +15,7 @@ struct marker_stretch {
 
 struct marker {
     const struct image *image;
-    const struct texture_mask *texture; /* of the picture at gain, when luma_mask is NULL */
+    const struct texture_mask *texture; /* of the picture at gain, if luma_mask is NULL */
     float gain;
     const float *luma_mask; /* or masks of a smaller plane, which are interpolated; */
     const float *blue_mask; /* standard deviations of the pattern, grey levels of 255 */
@@ -29,15 +29,15 @@ struct marker {
     float *luma_row;                 /* scratch: the picture's width */
     float *blue_row;                 /* scratch: twice the width */
     float *red_row;                  /* scratch: the width */
-    const struct underlay *underlay; /* NULL: none */
+    const struct underlay *underlay; /* NULL if there is none */
     int16_t *changes;                /* scratch: channels * width */
 };
 
-/* Prepare a marker with smaller masks. Memory belongs to the workspace. False: no memory. */
+/* Prepares a marker with smaller masks. Memory belongs to the workspace. False if memory is short. */
 bool marker_stretch_init(struct marker *marker, struct workspace *workspace);
 
 /*
- * Write one marked row to `to`, which may be the picture's row. Returns the sum of squared
+ * Writes one marked row to `to`, which may be the picture's row. Returns the sum of squared
  * errors, scale 0..255.
  */
 double marker_row(const struct marker *marker, uint32_t y, void *to);

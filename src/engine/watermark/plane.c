@@ -92,7 +92,7 @@ static void row_hue(const struct image *image, const void *row, float *luma, flo
     }
 }
 
-/* Convert one row of samples. blue and weight may be NULL. */
+/* Converts one row of samples. blue and weight may be NULL. */
 static void plane_row(const struct image *image, enum plane_kind kind, uint32_t y, float *luma, float *blue,
                       float *weight)
 {
@@ -112,7 +112,7 @@ static void plane_row(const struct image *image, enum plane_kind kind, uint32_t 
         row_weight(image, row, weight);
 }
 
-/* Sum over intervals of step samples, times area. */
+/* Sums over intervals of step samples, times area. */
 static void row_reduce(const float *from, int from_width, double step, float area, float *to, int to_width)
 {
     for (int i = 0; i < to_width; i++) {
@@ -156,7 +156,7 @@ static void reducer_add(struct reducer *reducer, double share)
             row_add(reducer->sums[i], reducer->rows[i], (float)share, (int)reducer->image->width_px);
 }
 
-/* Finish a plane row and clear the sums. */
+/* Finishes a plane row and clears the sums. */
 static void reducer_flush(struct reducer *reducer)
 {
     float *planes[3] = {reducer->plane->luma, reducer->plane->blue, reducer->plane->weight};
@@ -173,7 +173,7 @@ static void reducer_flush(struct reducer *reducer)
     reducer->done++;
 }
 
-/* Add one row of the picture to the plane rows that it overlaps. */
+/* Adds one row of the picture to the plane rows that it overlaps. */
 static void reducer_row(struct reducer *reducer, uint32_t y)
 {
     double left =
@@ -193,7 +193,7 @@ static void reducer_row(struct reducer *reducer, uint32_t y)
         reducer_add(reducer, 1 - left);
 }
 
-/* Convert a picture that is neither reduced nor transparent. */
+/* Converts a picture that is neither reduced nor transparent. */
 static void plane_copy(const struct image *image, enum plane_kind kind, struct plane *plane)
 {
     for (uint32_t y = 0; y < image->height_px; y++) {
@@ -204,7 +204,7 @@ static void plane_copy(const struct image *image, enum plane_kind kind, struct p
     }
 }
 
-/* Divide by the weight. Fully transparent pixels get the weighted mean of their neighbourhood. */
+/* Divides by the weight. Fully transparent pixels get the weighted mean of their neighbourhood. */
 static void channel_fill(float *values, const struct plane *plane, const float *weight_blurred,
                          float *blurred, float *scratch)
 {
@@ -345,7 +345,7 @@ static void sums_divide(const double *sums, double factor, float *to, int width)
         to[x] = (float)(sums[x] * factor);
 }
 
-/* Blur down the columns, a strip of columns at a time. */
+/* Blurs down the columns, a strip of columns at a time. */
 static void columns_blur(const float *from, float *to, int width, int height, int radius)
 {
     double sums[256];

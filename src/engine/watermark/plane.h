@@ -13,16 +13,16 @@ struct plane {
     int height;
     float *luma;
     float *blue;   /* Cb around 0; NULL for a grey picture */
-    float *weight; /* opaque share of the pixel; NULL: all are opaque */
+    float *weight; /* opaque share of the pixel; NULL if all are opaque */
 };
 
 /* PLANE_LUMA: luma and Cb. PLANE_COLOR, for colour pictures: 128 + Cb in luma's place, Cr in Cb's. */
 enum plane_kind { PLANE_LUMA, PLANE_COLOR };
 
 /*
- * Read a picture. Every plane pixel is the mean over a square of step pixels (step >= 1).
+ * Reads a picture. Every plane pixel is the mean over a square of step pixels (step >= 1).
  * Transparent pixels are filled from their neighbourhood. The planes belong to the workspace.
- * False: no memory.
+ * False if memory is short.
  */
 bool plane_read(const struct image *image, enum plane_kind kind, double step, struct workspace *workspace,
                 struct plane *plane);

@@ -208,7 +208,7 @@ static void descend_right(struct polar *polar, unsigned layer)
     }
 }
 
-/* Combine the children's decisions of every path into the node's decisions. */
+/* Combines the children's decisions of every path into the node's decisions. */
 static void ascend(struct polar *polar, unsigned layer, int8_t *result)
 {
     unsigned half = node_length(layer + 1);
@@ -296,7 +296,7 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
     polar->message_next++;
 }
 
-/* Write the node's decisions to result, one slot per path. */
+/* Writes the node's decisions to result, one slot per path. */
 static void node_decide(struct polar *polar, unsigned node, unsigned layer, int8_t *result)
 {
     if (polar->kind[node] == NODE_FROZEN) {

@@ -28,15 +28,15 @@ enum {
 /* About 0.5 MB; allocated once per call and reused for every word. */
 struct polar;
 
-/* The caller owns the result. NULL: no memory. */
+/* The caller owns the result. NULL if memory is short. */
 struct polar *polar_new(void);
 void polar_free(struct polar *polar);
 
-/* Encode a number as signs: +1 for a coded 0, -1 for a coded 1. */
+/* Encodes a number as signs: +1 for a coded 0, -1 for a coded 1. */
 void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_length]);
 
 /*
- * Decode log-likelihood ratios (positive: a coded 0). True when a path of the list passes the
+ * Decodes log-likelihood ratios (positive: a coded 0). True if a path of the list passes the
  * CRC; number is then the most likely of these.
  */
 bool polar_decode(struct polar *polar, const float ratios[polar_length], uint64_t *number);

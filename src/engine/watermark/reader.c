@@ -116,7 +116,7 @@ struct folding {
     const struct plane *plane;
     struct fold *folds; /* reader_classes for luma, one for Cb */
     float *parts;
-    float *activity; /* receives luma's activity; NULL: not wanted */
+    float *activity; /* receives luma's activity; NULL if not wanted */
 };
 
 static void luma_fold(void *closure, int y, float *detail, const float *activity)
@@ -140,7 +140,7 @@ static void blue_fold(void *closure, int y, float *detail, const float *activity
     fold_row(folding->folds, y, detail, folding->plane->width);
 }
 
-/* List the reader's fields as sources; returns their count, at most reader_sources. */
+/* Lists the reader's fields as sources; returns their count, at most reader_sources. */
 static unsigned sources_take(const struct reader *reader, unsigned classes, bool has_blue,
                              struct soft_source *sources)
 {
@@ -214,7 +214,7 @@ static bool posed_take(const struct pose *pose, double kx, double ky, double fre
     return fabs(frequency[0]) <= frequency_most && fabs(frequency[1]) <= frequency_most;
 }
 
-/* Read a lattice point, and the power half-way to the next. */
+/* Reads a lattice point, and the power half-way to the next. */
 static void point_posed(const struct spectrum *spectrum, const struct pose *pose, int kx, int ky,
                         struct soft_field *field)
 {

@@ -32,20 +32,20 @@ struct reader {
     struct polar *polar; /* owned */
     struct lattice *lattice;
     struct soft_reader *soft;
-    struct candidates *candidates; /* NULL: none */
+    struct candidates *candidates; /* NULL if there is none */
     struct soft_field *luma;       /* reader_classes of them */
     struct soft_field *blue;
     struct fold_basis *basis;
     struct pose pose;   /* of the attempt made last */
     double slant[2];    /* perspective: the map to chips is divided by 1 + slant . (pixel - centre) */
-    bool has_pose;      /* false: the picture was bent */
+    bool has_pose;      /* false if the picture was bent */
     uint64_t number;    /* read last */
     double correlation; /* of the word that was read last */
     unsigned attempts;
     double correlation_most; /* of all attempts: of the words decoded, and of candidates' words */
 };
 
-/* False: no memory. Call reader_fini in any case. */
+/* False if memory is short. Call reader_fini in any case. */
 bool reader_init(struct reader *reader, const uint8_t key[32], enum lattice_form form,
                  struct workspace *workspace);
 void reader_fini(struct reader *reader);
@@ -53,7 +53,7 @@ void reader_fini(struct reader *reader);
 /* Side in pixels of the pattern's period in a picture of this size. */
 int reader_period_px(uint32_t width_px, uint32_t height_px);
 
-/* Whiten luma and Cb (may be NULL) of a plane. Memory belongs to the workspace. False: no memory. */
+/* Whiten luma and Cb (may be NULL) of a plane. Memory belongs to the workspace. False if memory is short. */
 struct whitened {
     float *luma;
     float *blue;
@@ -61,18 +61,19 @@ struct whitened {
 bool reader_whiten(struct reader *reader, const struct plane *plane, struct whitened *whitened);
 
 /*
- * Read a plane of one chip a pixel that is aligned with the pattern. activity, unless NULL,
+ * Reads a plane of one chip a pixel that is aligned with the pattern. activity, unless NULL,
  * receives luma's activity for the mask.
  */
 bool reader_read_untouched(struct reader *reader, const struct plane *plane, float *activity);
 
-/* Decode the reader's fields: the given number of classes of luma, and Cb if has_blue. */
+/* Decodes the reader's fields: the given number of classes of luma, and Cb if has_blue. */
 bool reader_decode(struct reader *reader, unsigned classes, bool has_blue);
 
-/* Decode both readers' fields of an aligned colour picture together. The first reader receives the result. */
+/* Decodes both readers' fields of an aligned colour picture together. The first reader receives the result.
+ */
 bool reader_decode_both(struct reader *reader, const struct reader *under);
 
-/* Read spectra in a pose; blue may be NULL. */
+/* Reads spectra in a pose; blue may be NULL. */
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,
                        const struct pose *pose);
 

@@ -37,7 +37,7 @@ static int distance(const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
-/* Find the nearest description; NULL when another place is almost as near. */
+/* Find the nearest description; NULL if another place is almost as near. */
 static const struct keypoint *nearest(const struct keypoint *point, const struct keypoint *points, int count)
 {
     const struct keypoint *best = NULL;
@@ -116,7 +116,7 @@ static struct affine_map match_map(const struct match *match)
     return map;
 }
 
-/* Solve a symmetric system in place by Gauss-Jordan elimination with pivoting. False: singular. */
+/* Solves a symmetric system in place by Gauss-Jordan elimination with pivoting. False: singular. */
 static bool system_solve(double *matrix, double *right, int size)
 {
     for (int i = 0; i < size; i++) {
@@ -152,7 +152,7 @@ static bool system_solve(double *matrix, double *right, int size)
     return true;
 }
 
-/* Fit an affine map by least squares to the inliers of a map. */
+/* Fits an affine map by least squares to the inliers of a map. */
 static bool map_fit(struct affine_map *map, const struct match *matches, int count, double reach)
 {
     double normal[9] = {0};
@@ -179,7 +179,7 @@ static bool map_fit(struct affine_map *map, const struct match *matches, int cou
     return true;
 }
 
-/* Find the map with the most inliers; returns their count. */
+/* Finds the map with the most inliers; returns their count. */
 static int matches_agree(const struct match *matches, int count, double reach, struct affine_map *best)
 {
     struct affine_map fitted;
@@ -215,7 +215,7 @@ struct finder {
     double reach;
 };
 
-/* Match the suspect as it is, or mirrored. Returns the number of inliers, or -1: no memory. */
+/* Matches the suspect as it is, or mirrored. Returns the number of inliers, or -1 if memory is short. */
 static int finder_try(struct finder *finder, bool is_mirrored, struct workspace *workspace,
                       struct affine_map *registration)
 {
@@ -274,7 +274,7 @@ enum registration_answer registration_find(const struct plane *suspect, const st
     return upright >= matches_least || turned >= matches_least ? REGISTRATION_DONE : REGISTRATION_NONE;
 }
 
-/* Interpolate a value and its slopes along x and y. False outside. */
+/* Interpolates a value and its slopes along x and y. False outside. */
 static bool sample_slope(const struct plane *plane, const double place[2], double sample[3])
 {
     double x = place[0] - 0.5;

@@ -21,16 +21,16 @@ struct affine_map {
 
 enum registration_answer { REGISTRATION_DONE, REGISTRATION_NONE, REGISTRATION_NO_MEMORY };
 
-/* Find the map by keypoints that both pictures have. */
+/* Finds the map by keypoints that both pictures have. */
 enum registration_answer registration_find(const struct plane *suspect, const struct plane *original,
                                            struct workspace *workspace, struct affine_map *registration);
 
-/* Refine a map until the planes' grey levels agree best. */
+/* Refines a map until the planes' grey levels agree best. */
 void registration_refine(const struct plane *suspect, const struct plane *original,
                          struct affine_map *registration);
 
 /*
- * Resample the original's values (luma or Cb) at the suspect's pixels. inside is 1 where the
+ * Resamples the original's values (luma or Cb) at the suspect's pixels. inside is 1 where the
  * original covers the pixel, else 0.
  */
 void registration_warp(const float *values, const struct plane *original,

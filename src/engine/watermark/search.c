@@ -106,7 +106,7 @@ static void powers_divide(float *restrict power, const float *restrict noise, si
         power[i] /= noise[i] + noise_least;
 }
 
-/* Estimate the noise as the mean power of the neighbourhood, with peaks capped. */
+/* Estimates the noise as the mean power of the neighbourhood, with peaks capped. */
 static bool noise_estimate(struct search *search, float *power)
 {
     const struct spectrum *luma = &search->luma;
@@ -142,7 +142,7 @@ static float noise_at(const struct search *search, double fx, double fy)
     return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + noise_least;
 }
 
-/* Interpolate the ratio of power to noise between the four bins around a frequency. */
+/* Interpolates the ratio of power to noise between the four bins around a frequency. */
 static float ratio_around(const struct search *search, const float *ratios, double fx, double fy)
 {
     const struct spectrum *luma = &search->luma;
@@ -175,7 +175,7 @@ static uint8_t polar_mean(const struct search *search)
     return (uint8_t)(count > 0 ? sum / (double)count : 0);
 }
 
-/* Fill one angle of the map: the ratios along a ray. */
+/* Fills one angle of the map: the ratios along a ray. */
 static void ray_fill(const struct search *search, const float *ratios, int angle, const double *frequencies)
 {
     double cosine = cos(M_PI * angle / map_angles - M_PI / 2);
@@ -194,7 +194,7 @@ static void ray_fill(const struct search *search, const float *ratios, int angle
 }
 
 /*
- * Resample the spectrum over angle and log frequency, one byte per place. power becomes its
+ * Resamples the spectrum over angle and log frequency, one byte per place. power becomes its
  * ratio to the noise.
  */
 static bool polar_fill(struct search *search, float *power, size_t count)
@@ -298,7 +298,7 @@ static unsigned scores_greatest(const uint16_t *restrict scores, int count)
     return greatest;
 }
 
-/* Offer the local maxima of the scores at one angle. */
+/* Offers the local maxima of the scores at one angle. */
 static void scores_offer(struct search *search, const struct template *template, int angle)
 {
     struct candidate candidate = template->candidate;
@@ -344,7 +344,7 @@ static void angles_score(struct search *search, const struct template *template,
 }
 
 /*
- * Rank upright pictures with a stretch of up to 1 : 1.49 or a shear of up to 0.15 along rows or
+ * Ranks upright pictures with a stretch of up to 1 : 1.49 or a shear of up to 0.15 along rows or
  * columns. A shear along columns equals one along rows with a rotation.
  */
 static void bent_rank(struct search *search)
@@ -385,7 +385,7 @@ static void poses_rank(struct search *search)
     }
 }
 
-/* Compute the pose's matrix: the transpose of the map from lattice points to frequencies. */
+/* Computes the pose's matrix: the transpose of the map from lattice points to frequencies. */
 static void candidate_pose(struct candidate *candidate)
 {
     double cosine = candidate->scale * cos(candidate->angle);
@@ -425,7 +425,7 @@ static bool tone_at(const struct search *search, const struct pose *pose, unsign
 }
 
 /*
- * Sum over the tones of log(1 + power) minus its expectation for noise. One logarithm of the
+ * Sums over the tones of log(1 + power) minus its expectation for noise. One logarithm of the
  * product is cheaper.
  */
 static float pose_score(const struct search *search, struct candidate *candidate)
@@ -478,7 +478,7 @@ static void candidate_refine(const struct search *search, struct candidate *cand
     }
 }
 
-/* Find the offset at which the tones' phases agree best, and its score. */
+/* Finds the offset at which the tones' phases agree best, and its score. */
 static void candidate_fit(struct search *search, struct candidate *candidate)
 {
     float best = 0;
@@ -578,7 +578,7 @@ static void candidate_turn(struct search *search, struct candidate *candidate)
         *candidate = turned;
 }
 
-/* True when two refined candidates are the same pose. */
+/* True if two refined candidates are the same pose. */
 static bool is_same(const struct candidate *a, const struct candidate *b)
 {
     double difference = 0;
@@ -588,7 +588,7 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
     return difference < 0.0015 * a->scale;
 }
 
-/* True when one of the first candidates of the pool is the same pose. */
+/* True if one of the first candidates of the pool is the same pose. */
 static bool pool_has(const struct candidate_pool *pool, unsigned count, const struct candidate *candidate)
 {
     for (unsigned i = 0; i < count; i++)
@@ -597,7 +597,7 @@ static bool pool_has(const struct candidate_pool *pool, unsigned count, const st
     return false;
 }
 
-/* True when the same pose was tried in an earlier league. */
+/* True if the same pose was tried in an earlier league. */
 static bool is_tried(const struct search *search, unsigned league, const struct candidate *candidate)
 {
     for (unsigned i = 0; i < league; i++)
@@ -606,7 +606,7 @@ static bool is_tried(const struct search *search, unsigned league, const struct 
     return false;
 }
 
-/* Keep each pose once, and at most so many. */
+/* Keeps each pose once, and at most so many. */
 static void pool_reduce(struct candidate_pool *pool, unsigned most)
 {
     unsigned kept = 0;
@@ -625,7 +625,7 @@ static void report_fill(struct watermark_report *report, const struct candidate 
     report->is_mirrored = candidate->is_mirrored;
 }
 
-/* Refine a league's candidates, keep the best distinct poses, and rank them by the phases. */
+/* Refines a league's candidates, keeps the best distinct poses, and ranks them by the phases. */
 static void pool_confirm(struct search *search, struct candidate_pool *pool, unsigned most)
 {
     for (unsigned i = 0; i < pool->count; i++)
@@ -640,7 +640,7 @@ static void pool_confirm(struct search *search, struct candidate_pool *pool, uns
     pool_reduce(pool, pool->count);
 }
 
-/* Decode at the best poses of every league. */
+/* Decodes at the best poses of every league. */
 static bool pools_read(struct search *search, struct watermark_report *report)
 {
     const struct spectrum *blue = search->has_blue ? &search->blue : NULL;
@@ -676,7 +676,7 @@ static void tone_weights(const struct search *search, const struct pose *pose, f
     }
 }
 
-/* Try the best poses of every league with perspective. */
+/* Tries the best poses of every league with perspective. */
 static bool bends_read(struct search *search, struct bend *bend, struct watermark_report *report)
 {
     for (unsigned league = 0; league < LEAGUES; league++) {

@@ -64,7 +64,7 @@ static void score_line(float *restrict scores, const float *restrict real, const
         scores[x] += real[x] * cosine + imaginary[x] * sine;
 }
 
-/* Add the agreement of one tone with every shift. */
+/* Adds the agreement of one tone with every shift. */
 static void tone_add(struct shifting *shifting, const struct lattice_tone *tone)
 {
     struct value value = tone_value(shifting->reader, tone);
@@ -105,7 +105,7 @@ static bool is_peak(const struct shifting *shifting, int x, int y)
     return true;
 }
 
-/* Keep the best, in order. */
+/* Keeps the best, in order. */
 static void shift_offer(struct shifting *shifting, const struct shift *shift)
 {
     if (shifting->count == shifts_tried && shift->score <= shifting->best[shifts_tried - 1].score)
@@ -128,7 +128,7 @@ static void shifts_rank(struct shifting *shifting)
     }
 }
 
-/* Undo a shift in a field. The values between the points are powers, which a shift does not change. */
+/* Undoes a shift in a field. The values between the points are powers, which a shift does not change. */
 static void field_shift(const struct shifting *shifting, const struct shift *shift,
                         const struct soft_field *from, struct soft_field *to)
 {

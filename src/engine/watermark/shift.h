@@ -10,8 +10,8 @@
 #include "engine/watermark/reader.h"
 
 /*
- * Continue after reader_read_untouched, whose fields the reader still holds, with the most
- * likely shifts. False when none reads or there is no memory.
+ * Continues after reader_read_untouched, whose fields the reader still holds, with the most
+ * likely shifts. False if none reads or there is no memory.
  */
 bool shift_read(struct reader *reader, bool has_blue);
 

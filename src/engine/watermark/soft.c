@@ -19,7 +19,7 @@ static const float part_most = 3.0f;           /* cap on one part, in standard d
 static const double correlation_least = 11.8;
 
 /*
- * Sum over bands and frequencies of the squared excess power, in deviations of the noise. Fields
+ * Sums over bands and frequencies of the squared excess power, in deviations of the noise. Fields
  * without a mark have 8 on average. The weakest that decode have 44, so less than this is not
  * decoded. No published source; `./dev bench watermark` measures the effect.
  */
@@ -74,7 +74,7 @@ struct ring_excess {
     double evidence;            /* of all frequencies, see evidence_least */
 };
 
-/* Normalise the band's points by their noise and measure the excess power. */
+/* Normalises the band's points by their noise and measures the excess power. */
 static struct ring_excess band_scale(struct soft_reader *reader, const struct lattice_band *band,
                                      const struct soft_field *field)
 {
@@ -157,7 +157,7 @@ static bool blind_read(const struct soft_reader *reader, struct polar *polar, ui
     return *correlation >= correlation_least;
 }
 
-/* Add all sources up. Returns the evidence of a mark. */
+/* Adds all sources up. Returns the evidence of a mark. */
 static double sources_add(struct soft_reader *reader, const struct soft_source *sources, unsigned count)
 {
     unsigned first = 0;

@@ -25,7 +25,7 @@ struct soft_reader;
 
 struct soft_reader *soft_new(struct workspace *workspace);
 
-/* True when a band of this radius needs the point or the half point after it. */
+/* True if a band of this radius needs the point or the half point after it. */
 bool soft_is_needed(int kx, int ky, double radius);
 
 /* Noise at a lattice point: the mean power of the half points around it. */
@@ -39,14 +39,14 @@ struct soft_source {
 };
 
 /*
- * Decode the sources together. True when the CRC passes and the correlation of the word exceeds
- * the threshold, or when the word of a candidate (NULL: none) exceeds the threshold for candidates.
+ * Decodes the sources together. Returns true if the CRC passes and the correlation of the word exceeds the
+ * threshold, or if the word of a candidate exceeds its threshold. candidates may be NULL.
  */
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
                double *correlation);
 
-/* True when the sources that were read last have excess power. It does not depend on phases, so on shifts. */
+/* True if the sources that were read last have excess power. It does not depend on phases, so on shifts. */
 bool soft_has_evidence(const struct soft_reader *reader);
 
 #endif

@@ -39,7 +39,7 @@ static int size_fit(double wanted)
 }
 
 /*
- * Precompensate the kernel's attenuation of a sample at place x. The weights have a mean square
+ * Precompensates the kernel's attenuation of a sample at place x. The weights have a mean square
  * of 1, so noise is equally strong on and between the grid's places. Returns the factor that
  * corrects this scale.
  */
@@ -62,7 +62,7 @@ static double weights_fill(float *weights, int length, int size, double beta)
     return 1 / scale;
 }
 
-/* Store sample x of the plane at place x - width / 2 of the periodic grid. */
+/* Stores sample x of the plane at place x - width / 2 of the periodic grid. */
 static void grid_fill(float *grid, const float *samples, const struct spectrum *spectrum, const float *across,
                       const float *down)
 {
@@ -124,7 +124,7 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
     return true;
 }
 
-/* Read the grid at any integer place, by periodicity and symmetry. */
+/* Reads the grid at any integer place, by periodicity and symmetry. */
 static struct value grid_value(const struct spectrum *spectrum, int column, int row)
 {
     int half = spectrum->columns / 2;
@@ -141,7 +141,7 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
     return (struct value){at[0], -at[1]};
 }
 
-/* Compute the taps around a nonnegative place; returns the place of the first. */
+/* Computes the taps around a nonnegative place; returns the place of the first. */
 static int taps_take(const struct spectrum *spectrum, double place, float taps[spectrum_taps])
 {
     int first = (int)place - spectrum_taps / 2 + 1;
@@ -155,7 +155,7 @@ static int taps_take(const struct spectrum *spectrum, double place, float taps[s
     return first;
 }
 
-/* All taps lie on the stored half of the grid. Sum down first, then across. */
+/* All taps lie on the stored half of the grid. Sums down first, then across. */
 static struct value taps_sum_inside(const struct spectrum *spectrum, int column, int row, const float *across,
                                     const float *down)
 {

@@ -32,7 +32,7 @@ struct spectrum {
     double scale; /* from kernel sums to the spectrum */
 };
 
-/* Transform samples and modify them. False: no memory. */
+/* Transforms samples and modifies them. False if memory is short. */
 bool spectrum_make(float *samples, int width, int height, struct workspace *workspace,
                    struct spectrum *spectrum);
 

@@ -128,7 +128,7 @@ static void smoother_slide(int32_t *restrict sums, int32_t *restrict sums_again,
 }
 
 /*
- * Take the next row of numbers, width + 2 * (taps - 1) of them. True when numbers now holds the
+ * Takes the next row of numbers, width + 2 * (taps - 1) of them. True if numbers now holds the
  * row of sums of taps - 1 rows earlier.
  */
 static bool smoother_row(struct smoother *smoother, int32_t *numbers)
@@ -142,7 +142,7 @@ static bool smoother_row(struct smoother *smoother, int32_t *numbers)
     return ++smoother->turn >= 2 * smoother->taps - 1;
 }
 
-/* Mirror a place at the ends of a line; at most length beyond them. */
+/* Mirrors a place at the ends of a line; at most length beyond them. */
 static int mirrored(int place, int length)
 {
     place = place < 0 ? -1 - place : place;
@@ -150,7 +150,7 @@ static int mirrored(int place, int length)
     return place < 0 ? 0 : place;
 }
 
-/* Copy row y of the plane with `beyond` mirrored samples at both ends. */
+/* Copies row y of the plane with `beyond` mirrored samples at both ends. */
 static void row_pad(const struct measurement *measurement, int y, int beyond, float *to)
 {
     int width = measurement->width;
@@ -219,7 +219,7 @@ static float smoother_factor(const struct smoother *smoother, float scale)
     return 1 / (square * square * scale);
 }
 
-/* Take row y of the mirrored plane. Returns the row of detail that this completes, or NULL. */
+/* Takes row y of the mirrored plane. Returns the row of detail that this completes, or NULL. */
 static float *detail_row(struct measurement *measurement, int y)
 {
     int reach = 2 * measurement->radius;

@@ -24,8 +24,8 @@ enum {
 typedef void texture_sink(void *closure, int y, float *detail, const float *activity);
 
 /*
- * Pass every row of a plane to the sink, in order. radius is that of luma or of Cb. The plane
- * is mirrored beyond its edges. False: no memory.
+ * Passes every row of a plane to the sink, in order. radius is that of luma or of Cb. The plane
+ * is mirrored beyond its edges. False if memory is short.
  */
 bool texture_rows(const float *plane, int width, int height, int radius, struct workspace *workspace,
                   texture_sink *sink, void *closure);
@@ -36,7 +36,7 @@ struct texture {
     float *activity;
 };
 
-/* Memory belongs to the workspace. False: no memory. */
+/* Memory belongs to the workspace. False if memory is short. */
 bool texture_measure(const float *plane, int width, int height, int radius, struct workspace *workspace,
                      struct texture *texture);
 
@@ -52,7 +52,7 @@ struct texture_mask {
 void texture_mask_row(const struct texture_mask *mask, size_t first, size_t count, float gain, float *luma,
                       float *blue);
 
-/* Weigh detail in place: expected pattern over the host's texture. weight may be NULL. */
+/* Weighs detail in place: expected pattern over the host's texture. weight may be NULL. */
 void texture_whiten_row(float *detail, const float *activity, const float *luma, const float *weight,
                         int width, bool is_blue);
 

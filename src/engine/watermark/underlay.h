@@ -32,17 +32,17 @@ enum underlay_level underlay_level(const struct image *image, const struct plane
                                    const float *activity, struct workspace *workspace);
 
 /*
- * Prepare the underlay of a number, over an existing one or none. Over a full one the level becomes FULL: a
- * marked drawing is no longer flat. False: no memory. Call underlay_fini in any case.
+ * Prepares the underlay of a number, over an existing one or none. Over a full one the level becomes FULL: a
+ * marked drawing is no longer flat. False if memory is short. Call underlay_fini in any case.
  */
 bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t number,
                       struct workspace *workspace);
 void underlay_fini(struct underlay *underlay);
 
-/* Add row y of the underlay to a row of changes of Cb and Cr. */
+/* Adds row y of the underlay to a row of changes of Cb and Cr. */
 void underlay_add(const struct underlay *underlay, uint32_t y, float *blue, float *red);
 
-/* Prepare a reader of the underlay and the plane of a colour picture, or of its first rows. */
+/* Prepares a reader of the underlay and the plane of a colour picture, or of its first rows. */
 bool underlay_open(struct reader *reader, const struct image *image, uint32_t height_px,
                    const uint8_t key[32], struct plane *plane);
 

@@ -25,7 +25,7 @@ static void chips_of(const struct mapping *mapping, double x, double y, double c
     chips[1] = (matrix[2] * x + matrix[3] * y + mapping->pose->offset[1]) / depth;
 }
 
-/* Solve the map for the place of chips in the plane, from its corner. */
+/* Solves the map for the place of chips in the plane, from its corner. */
 static void place_of(const struct mapping *mapping, double u, double v, float place[2])
 {
     const double *matrix = mapping->pose->matrix;
@@ -49,7 +49,7 @@ static float sample_at(const struct plane *plane, float x, float y)
     return plane->weight != NULL && plane->weight[at] <= 0 ? -1 : plane->luma[at];
 }
 
-/* Mean of the samples of a pixel; 0 when most are outside. Within a pixel the map is linear. */
+/* Mean of the samples of a pixel; 0 if most are outside. Within a pixel the map is linear. */
 static uint8_t pixel_at(const struct mapping *mapping, double left, double top, double pitch)
 {
     float corner[2], across[2], down[2];
@@ -91,7 +91,7 @@ static void extent_find(const struct mapping *mapping, double least[2], double m
     }
 }
 
-/* The finest pitch at which a view of this extent has no more pixels than it may; 0: none. */
+/* The finest pitch at which a view of this extent has no more pixels than it may; 0 if there is none. */
 static int pitch_choose(double width, double height)
 {
     for (int pitch = pitch_least_chips; pitch <= pitch_most_chips; pitch *= 2)

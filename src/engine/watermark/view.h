@@ -9,8 +9,8 @@
 #include "engine/watermark/watermark.h"
 
 /*
- * Make a view of a plane of luma. pose and slant map the plane to chips as in struct reader. The view has no
- * pixels when the map has no inverse, or the picture is larger than any view.
+ * Makes a view of a plane of luma. pose and slant map the plane to chips as in struct reader. The view has no
+ * pixels if the map has no inverse, or the picture is larger than any view.
  */
 void view_make(const struct plane *plane, const struct pose *pose, const double slant[2],
                struct watermark_view *view);

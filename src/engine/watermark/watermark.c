@@ -114,7 +114,7 @@ static bool tiles_make(struct embedding *embedding, int side_px, const float **l
     return !embedding->workspace->failed;
 }
 
-/* Take evenly spread pixels for predicting the effect of a gain. */
+/* Takes evenly spread pixels for predicting the effect of a gain. */
 static bool samples_take(struct embedding *embedding)
 {
     struct workspace *workspace = embedding->workspace;
@@ -164,7 +164,7 @@ static double error_predicted(const struct embedding *embedding, double gain)
     return error;
 }
 
-/* Find the gain of a predicted error by bisection; the caps may keep the error lower. */
+/* Finds the gain of a predicted error by bisection; the caps may keep the error lower. */
 static double gain_find(const struct embedding *embedding, double error)
 {
     double low = 0.01;
@@ -181,7 +181,7 @@ static double gain_find(const struct embedding *embedding, double error)
     return low;
 }
 
-/* Measure the error after rounding and clipping on evenly spread rows. */
+/* Measures the error after rounding and clipping on evenly spread rows. */
 static double error_measure(struct embedding *embedding)
 {
     const struct image *image = embedding->image;
@@ -198,7 +198,7 @@ static double error_measure(struct embedding *embedding)
     return sum / ((double)rows * image->width_px * samples);
 }
 
-/* Set the gain so that the rounded result has at most the wanted error. */
+/* Sets the gain so that the rounded result has at most the wanted error. */
 static void gain_set(struct embedding *embedding, double psnr_db)
 {
     double wanted = 255.0 * 255.0 * pow(10, -psnr_db / 10);
@@ -233,7 +233,7 @@ static void line_mark(const float *restrict from, const float *restrict mask, co
     }
 }
 
-/* Mark one row of a channel; most is the channel's greatest value. */
+/* Marks one row of a channel; most is the channel's greatest value. */
 static void row_mark(const float *from, const float *mask, const float *tile, int y, float most, int width,
                      float *to)
 {
@@ -244,7 +244,7 @@ static void row_mark(const float *from, const float *mask, const float *tile, in
                   width - left < lattice_period ? width - left : lattice_period, to + left);
 }
 
-/* Predict the marked plane. */
+/* Predicts the marked plane. */
 static void plane_mark(const struct embedding *embedding, float *masks, struct plane *marked)
 {
     const struct plane *plane = &embedding->plane;
@@ -262,7 +262,7 @@ static void plane_mark(const struct embedding *embedding, float *masks, struct p
     }
 }
 
-/* True when the marked plane reads back after a simulated JPEG; coarseness 0: without JPEG. */
+/* True if the marked plane reads back after a simulated JPEG; coarseness 0: without JPEG. */
 static bool reads_back(struct embedding *embedding, float coarseness)
 {
     struct workspace *workspace = embedding->workspace;
@@ -293,7 +293,7 @@ static bool reads_back(struct embedding *embedding, float coarseness)
     return reads;
 }
 
-/* Find the first strength from psnr_db down to psnr_least_db at which the mark survives JPEG. */
+/* Finds the first strength from psnr_db down to psnr_least_db at which the mark survives JPEG. */
 static bool strength_raise(struct embedding *embedding, double psnr_db, double psnr_least_db,
                            float coarseness)
 {
@@ -307,7 +307,7 @@ static bool strength_raise(struct embedding *embedding, double psnr_db, double p
     return false;
 }
 
-/* Read an existing mark of this key at the place of the new one. */
+/* Reads an existing mark of this key at the place of the new one. */
 static bool old_mark_read(struct embedding *embedding)
 {
     embedding->activity =
@@ -383,7 +383,7 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
            tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
 }
 
-/* Mark the picture and measure the error. */
+/* Marks the picture and measures the error. */
 static void picture_mark(struct embedding *embedding)
 {
     const struct image *image = embedding->image;
@@ -456,7 +456,7 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
     return error;
 }
 
-/* Prepare the reader and the plane of the suspect, or of the first rows of a picture of height_px rows. */
+/* Prepares the reader and the plane of the suspect, or of the first rows of a picture of height_px rows. */
 static enum iw_error extract_prepare(struct reader *reader, const struct image *image, uint32_t height_px,
                                      const uint8_t key[32], struct plane *plane)
 {
@@ -477,7 +477,7 @@ struct reading {
     struct plane color;
     bool has_color;
     bool is_under;                 /* the underlay was read */
-    struct candidates *candidates; /* NULL: none */
+    struct candidates *candidates; /* NULL if there is none */
     uint64_t number;
     double correlation;
 };
@@ -501,7 +501,7 @@ static enum iw_error reading_prepare(struct reading *reading, const struct image
     return error;
 }
 
-/* Read without a pose: overlay, underlay, then both together. */
+/* Reads without a pose: overlay, underlay, then both together. */
 static bool reading_untouched(struct reading *reading)
 {
     bool reads = reader_read_untouched(&reading->reader, &reading->plane, NULL);
@@ -588,7 +588,7 @@ static void reading_end(struct reading *reading, struct watermark_report *report
     workspace_fini(reading->reader.workspace);
 }
 
-/* Add the number that was read, once. */
+/* Adds the number that was read, once. */
 static void numbers_add(struct watermark_numbers *numbers, const struct reading *reading)
 {
     bool is_under = reading->is_under;

@@ -33,7 +33,7 @@ enum { WATERMARK_KEY_BYTES = 32, WATERMARK_SIDE_MIN_PX = 256 };
  */
 enum { WATERMARK_VIEW_PX_MOST = 4096 };
 struct watermark_view {
-    uint8_t width; /* pixels; 0: no view */
+    uint8_t width; /* pixels; 0 means no view */
     uint8_t height;
     uint8_t pitch_chips;                    /* side of a pixel: 8, 16, 32, 64 or 128 chips of the mark */
     uint8_t origin_chips[2];                /* its corner, within a period of the mark */
@@ -45,7 +45,7 @@ struct watermark_view {
 /* Strength of the mark; zero selects the default. */
 struct watermark_embed_options {
     double psnr_db;       /* target distortion over all color samples */
-    double psnr_least_db; /* lower bound, used when the mark does not read back */
+    double psnr_least_db; /* lower bound, used if the mark does not read back */
 };
 
 /* Results for logs and tests. */
@@ -63,7 +63,7 @@ struct watermark_report {
 };
 
 /*
- * Mark the picture in place. options and report may be NULL.
+ * Marks the picture in place. options and report may be NULL.
  *
  * IMAGE_TOO_SMALL: the shorter side is under 256 px. WATERMARK_NOT_EMBEDDABLE: the mark does
  * not read back (a picture of one color, or a transparent one). NO_MEMORY. After any error the
@@ -74,7 +74,7 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
                               struct watermark_report *report) IW_MUST_USE;
 
 /*
- * True (IW_OK) when the first step of watermark_extract reads this number from an aligned
+ * True (IW_OK) if the first step of watermark_extract reads this number from an aligned
  * picture, without a search.
  *
  * image may be the first rows of a picture of height_px rows. WATERMARK_NOT_FOUND: it does not
@@ -106,14 +106,15 @@ struct watermark_candidates {
 };
 
 /*
- * Read all numbers in any pose, each once. After a mark was read, its part of the picture is
+ * Reads all numbers in any pose, each once. After a mark was read, its part of the picture is
  * excluded. What is left is read again if it is large enough for another mark.
  *
- * original (NULL: none) is the unmarked picture of one of the marks. Both are registered, the
+ * original (NULL if there is none) is the unmarked picture of one of the marks. Both are registered, the
  * original is subtracted, and the residual is read. The report is that of the first number.
  *
- * candidates (NULL: none) are compared with what an attempt received when its blind decoding failed.
- * So a weaker mark of one of them is read. At most one of 10^9 pictures without a mark gives an answer.
+ * candidates (NULL if there is none) are compared with what an attempt received when its blind decoding
+ * failed. So a weaker mark of one of them is read. At most one of 10^9 pictures without a mark gives an
+ * answer.
  *
  * WATERMARK_NOT_FOUND: none reads with certainty. NO_MEMORY.
  */

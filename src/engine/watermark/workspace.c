@@ -22,7 +22,7 @@ void workspace_init(struct workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* Use the next block; allocate it, or replace it when it is too small. */
+/* Uses the next block; allocates it, or replaces it if it is too small. */
 static bool workspace_grow(struct workspace *workspace, size_t size)
 {
     size_t begin = workspace_mark(workspace);

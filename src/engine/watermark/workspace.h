@@ -27,7 +27,7 @@ struct workspace {
 
 void workspace_init(struct workspace *workspace);
 
-/* Return zeroed memory, aligned for FFTW and SIMD. NULL after any failure. It belongs to the workspace. */
+/* Returns zeroed memory, aligned for FFTW and SIMD. NULL after any failure. It belongs to the workspace. */
 void *workspace_take(struct workspace *workspace, size_t count, size_t bytes);
 
 /* The same, uninitialised. */
@@ -37,7 +37,7 @@ void *workspace_take_unset(struct workspace *workspace, size_t count, size_t byt
 size_t workspace_mark(const struct workspace *workspace);
 void workspace_rewind(struct workspace *workspace, size_t mark);
 
-/* Release all memory. */
+/* Releases all memory. */
 void workspace_fini(struct workspace *workspace);
 
 #endif

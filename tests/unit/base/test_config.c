@@ -107,7 +107,7 @@ static void test_the_defaults_follow_the_machine(void)
 {
     static const struct {
         int cores;
-        int64_t memory_mib, unit_mib; /* unit_mib 0: none */
+        int64_t memory_mib, unit_mib; /* unit_mib 0 if there is none */
         int64_t api, console, worker, image_mib;
     } rows[] = {
         {1, 512, 0, 8, 2, 1, 256},     {1, 964, 0, 8, 2, 1, 336},   {1, 1024, 0, 8, 2, 1, 368},

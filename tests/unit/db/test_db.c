@@ -58,7 +58,7 @@ struct row {
     unsigned number;
     const char *name;
     enum iw_error error;
-    const char *reason; /* NULL: no reason */
+    const char *reason; /* NULL means no reason */
     bool is_closed;     /* the connection is closed */
     bool is_conflict;   /* the transaction is repeated */
 };

@@ -150,7 +150,7 @@ static void test_notes(void)
     static const struct {
         struct made_spec spec;
         enum protect_strength strength;
-        const char *word; /* NULL: no note */
+        const char *word; /* NULL means no note */
     } files[] = {
         {{"finest", FORMAT_JPEG, 256, 256, 3, false, .quality = 100}, PROTECT_HIGH, NULL},
         {{"usual", FORMAT_JPEG, 256, 256, 3, false, .quality = 75}, PROTECT_STANDARD, "original export"},

@@ -183,7 +183,7 @@ static void test_keys_rotate(void)
     test_end();
 }
 
-/* True when a URL made with the current key file is signed by this key. */
+/* True if a URL made with the current key file is signed by this key. */
 static bool signs_now(const char *id)
 {
     struct presign *presign = presign_of(NULL);
