@@ -56,6 +56,17 @@ static unsigned colors_count(const struct image *image)
     return palette_collect(image, &palette) ? palette.count : 0;
 }
 
+/*
+ * The watermark costs at most 10.4 bits a pixel on drawings (tests/bench/watermark_growth). A file of a third
+ * of it would more than triple.
+ */
+static const double small_bits_px = 10.4 / 3;
+
+static bool is_small(const struct codec_header *header, size_t size)
+{
+    return !header->is_lossy && 8 * (double)size < small_bits_px * header->width_px * header->height_px;
+}
+
 /* Ends the picture after the last readable row, with a note. IMAGE_CORRUPT if too few rows are readable. */
 static enum iw_error rows_crop(struct context *context, size_t size, struct codec_picture *picture)
 {
@@ -93,6 +104,8 @@ enum iw_error codec_decode(struct context *context, const void *data, size_t siz
         driver->clean(picture->keep, data, size);
         packets_clean(picture->keep, driver->xmp);
     }
+    if (error == IW_OK)
+        picture->header.is_small = is_small(&picture->header, size);
     if (error != IW_OK)
         codec_picture_free(picture);
     else if (!picture->header.is_lossy && !limits->engine.is_read_only)

@@ -36,6 +36,7 @@ struct codec_header {
     uint32_t channels;            /* as decoded, see engine/image.h */
     uint32_t depth_bits;          /* 8 or 16 */
     bool is_lossy;                /* JPEG and lossy WebP */
+    bool is_small;                /* decoded: stored without loss in few bits a pixel, as drawings are */
     bool is_cmyk;                 /* JPEG: the file stays CMYK; the image is sRGB */
     bool is_animated;             /* IMAGE_FORMAT_UNSUPPORTED unless is_read_only */
     uint32_t frame_count;         /* of an animation */

@@ -20,13 +20,23 @@ enum { growth_most = 4, growth_free_bytes = 256 * 1024 };
  */
 static const struct
 try {
+    bool is_compact; /* only for small files */
     bool is_strongest;
     bool is_colored; /* a grey picture gets colours */
     bool is_of_grey; /* for grey pictures only */
     unsigned finer;  /* level of codec_finer; 0: the file's quality */
 }
-tries[] = {{false, false, false, 0}, {true, false, false, 0}, {false, true, true, 0}, {true, true, true, 0},
-           {true, true, false, 1},   {true, true, false, 2},  {true, true, false, 3}};
+tries[] = {
+    {.is_compact = true},
+    {.is_compact = true, .is_colored = true, .is_of_grey = true},
+    {.is_compact = false},
+    {.is_strongest = true},
+    {.is_colored = true, .is_of_grey = true},
+    {.is_strongest = true, .is_colored = true, .is_of_grey = true},
+    {.is_strongest = true, .is_colored = true, .finer = 1},
+    {.is_strongest = true, .is_colored = true, .finer = 2},
+    {.is_strongest = true, .is_colored = true, .finer = 3},
+};
 
 enum { tries_count = sizeof tries / sizeof tries[0] };
 
@@ -39,6 +49,8 @@ struct marking {
     struct watermark_report *report;
     size_t own_bytes; /* size of the result at the file's quality */
     bool is_grey;     /* the source */
+    bool is_small;    /* the source, see limits.h */
+    bool is_tried;    /* the picture is no longer as decoded */
     bool reads;
     bool is_over; /* no higher quality is available */
 };
@@ -135,10 +147,12 @@ static enum iw_error transparent_fail(struct context *context)
 
 static enum iw_error marked(struct marking *marking, const struct try *try)
 {
-    const struct watermark_embed_options strongest = {.psnr_db = psnr_strongest_db};
-    enum iw_error error =
-        watermark_embed(&marking->picture->image, marking->order->key, marking->order->number,
-                        try->is_strongest ? &strongest : NULL, marking->report);
+    const struct image *image = &marking->picture->image;
+    double bits_px = 8 * (double)marking->order->size / ((double)image->width_px * image->height_px);
+    const struct watermark_embed_options options = {.psnr_db = try->is_strongest ? psnr_strongest_db : 0,
+                                                    .file_bits_px = try->is_compact ? bits_px : 0};
+    enum iw_error error = watermark_embed(&marking->picture->image, marking->order->key,
+                                          marking->order->number, &options, marking->report);
     if (error == IW_WATERMARK_NOT_EMBEDDABLE && marking->is_grey && !try->is_colored)
         return error; /* not the last attempt */
     if (error == IW_WATERMARK_NOT_EMBEDDABLE)
@@ -150,13 +164,14 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
 {
     const struct mark_order *order = marking->order;
     enum iw_error error = IW_OK;
-    if (try != tries) {
+    if (marking->is_tried) {
         codec_picture_free(marking->picture);
         error = codec_decode(marking->context, order->data, order->size, order->limits, marking->picture);
     }
+    marking->is_tried = true;
     bool is_expanded = try->is_colored && marking->is_grey;
     if (error == IW_OK && is_expanded && !color_expand(marking->picture, order->limits)) {
-        marking->is_over = true;
+        marking->is_over = !try->is_compact;
         return IW_OK;
     }
     if (error == IW_OK && try->finer > 0 && !codec_finer(marking->picture, try->finer, order->limits)) {
@@ -204,12 +219,13 @@ enum iw_error mark_picture(struct context *context, const struct mark_order *ord
                               .picture = picture,
                               .bytes = bytes,
                               .is_grey = picture->header.channels < 3,
+                              .is_small = picture->header.is_small,
                               .report = report};
     enum iw_error error = IW_OK;
     unsigned try;
     memset(bytes, 0, sizeof *bytes);
     for (try = 0; try < tries_count && error == IW_OK && !marking.reads && !marking.is_over; try++)
-        if (marking.is_grey || !tries[try].is_of_grey)
+        if ((marking.is_grey || !tries[try].is_of_grey) && (marking.is_small || !tries[try].is_compact))
             error = tried(&marking, &tries[try]);
     if (error != IW_OK)
         return error;

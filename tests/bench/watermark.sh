@@ -9,6 +9,8 @@ elif [ ! -d "$root/tests/bench/pictures" ]; then
     echo "bench watermark: skipped: there are no pictures in tests/bench/pictures (a release tarball has none)"
 elif [ "${1:-}" = --forging ]; then
     exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark_forging" --serve "$IMGWARD_BUILD/watermark_serve" "${@:2}"
+elif [ "${1:-}" = --growth ]; then
+    exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark_growth" --ctl "$IMGWARD_BUILD/imgwardctl" "${@:2}"
 else
     exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark" --ctl "$IMGWARD_BUILD/imgwardctl" "$@"
 fi

@@ -93,6 +93,36 @@ static void row_pattern(const struct marker *marker, const float *tile, uint32_t
         row_product(row + left, line, width - left < marker->period_px ? width - left : marker->period_px);
 }
 
+/* Repeat a line of the cells along the row, if it has one. */
+static void row_cells(const struct marker *marker, uint32_t y, float *row)
+{
+    size_t side = (size_t)marker->cells_px;
+    size_t width = marker->image->width_px;
+
+    if (y % marker->stripes.step_px >= marker->stripes.high_px) {
+        memset(row, 0, width * sizeof *row);
+        return;
+    }
+    for (size_t left = 0; left < width; left += side)
+        memcpy(row + left, marker->cells + y % side * side,
+               (width - left < side ? width - left : side) * sizeof *row);
+}
+
+/* Compute the changes of luma and Cb of a row. */
+static void row_changes(const struct marker *marker, uint32_t y, float *luma, float *blue)
+{
+    if (marker->cells != NULL) {
+        row_cells(marker, y, luma);
+        if (blue != NULL)
+            memset(blue, 0, marker->image->width_px * sizeof *blue);
+        return;
+    }
+    row_masks(marker, y, luma, blue);
+    row_pattern(marker, marker->luma_tile, y, luma);
+    if (blue != NULL)
+        row_pattern(marker, marker->blue_tile, y, blue);
+}
+
 /* Round to the nearest integer, halves upwards. */
 static inline int16_t rounded(float change)
 {
@@ -238,12 +268,9 @@ double marker_row(const struct marker *marker, uint32_t y, void *to)
 {
     const struct image *image = marker->image;
     const void *from = image_row(image, y);
-    float *blue = marker->blue_tile == NULL ? NULL : marker->blue_row;
+    float *blue = image_has_color(image) ? marker->blue_row : NULL;
 
-    row_masks(marker, y, marker->luma_row, blue);
-    row_pattern(marker, marker->luma_tile, y, marker->luma_row);
-    if (blue != NULL)
-        row_pattern(marker, marker->blue_tile, y, blue);
+    row_changes(marker, y, marker->luma_row, blue);
     if (blue != NULL)
         memset(marker->red_row, 0, image->width_px * sizeof *marker->red_row);
     if (marker->underlay != NULL)

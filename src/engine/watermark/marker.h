@@ -3,6 +3,7 @@
 #define ENGINE_WATERMARK_MARKER_H
 
 #include "engine/image.h"
+#include "engine/watermark/cells.h"
 #include "engine/watermark/texture.h"
 #include "engine/watermark/underlay.h"
 
@@ -25,6 +26,10 @@ struct marker {
     int mask_height;
     int period_px; /* side of a tile */
     const float *luma_tile;
+    const float
+        *cells;   /* of a compact mark: the changes of luma, in place of masks, luma_tile and blue_tile; */
+    int cells_px; /* side */
+    struct cells_stripes stripes;
     const float *blue_tile;          /* NULL for a grey picture */
     float *luma_row;                 /* scratch: the picture's width */
     float *blue_row;                 /* scratch: twice the width */

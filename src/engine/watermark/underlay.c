@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/clones.h"
+#include "engine/watermark/cells.h"
 #include "engine/watermark/color.h"
 #include "engine/watermark/texture.h"
 #include "engine/image.h"
@@ -30,6 +31,9 @@ static const double full_gain_least = 0.8;
 /* Removing an old word costs as much energy as the new word; the tones stay. */
 static const double remark_error = 1.75;
 static const double gain_most = 1.1;
+/* Cells are less visible to butteraugli than smooth spots, so they have more energy: 42.8 dB. */
+static const double cells_error = 3.4;
+static const double cells_gain_most = 1.7;
 
 /* Share of the visible pixels with less activity than a flat area. */
 static double flat_part(const struct plane *plane, const float *activity)
@@ -106,14 +110,11 @@ static double old_gain(struct reader *reader, const struct plane *plane, const i
     return squares > 0 ? sum / squares / ((double)blue_amplitude * sqrt(1 - tone_share)) : 0;
 }
 
-/*
- * Encodes the number. Over an old mark, takes the difference to the old word, because the picture already has
- * the tones.
- */
-static void underlay_word(struct underlay *underlay, uint64_t number, int8_t word[polar_length])
+/* Encode the number, and the number of an old mark, if there is one. */
+static void underlay_words(struct underlay *underlay, uint64_t number, int8_t word[polar_length],
+                           int8_t old[polar_length])
 {
     struct reader *reader = &underlay->reader;
-    int8_t old[polar_length];
 
     underlay->is_marked = reader_read_untouched(reader, &underlay->plane, NULL);
     polar_encode(reader->polar, number ^ reader->lattice->number_mask, word);
@@ -122,8 +123,36 @@ static void underlay_word(struct underlay *underlay, uint64_t number, int8_t wor
     polar_encode(reader->polar, reader->number ^ reader->lattice->number_mask, old);
     if (old_gain(reader, &underlay->plane, old) > full_gain_least)
         underlay->level = UNDERLAY_FULL;
-    for (unsigned i = 0; i < polar_length; i++)
+}
+
+/* Make the tiles. Over an old mark they are the difference to the old word; the picture has the tones. */
+static void tiles_make(struct underlay *underlay, int8_t word[polar_length], const int8_t old[polar_length],
+                       struct workspace *workspace)
+{
+    const struct lattice *lattice = underlay->reader.lattice;
+    struct lattice_content content = {0};
+
+    for (unsigned i = 0; underlay->is_marked && i < polar_length; i++)
         word[i] = (int8_t)(word[i] - old[i]);
+    content = (struct lattice_content){.band = &lattice->luma,
+                                       .word = word,
+                                       .band_weight = (float)sqrt(1 - tone_share),
+                                       .tone_weight = underlay->is_marked ? 0 : (float)sqrt(tone_share)};
+    underlay->blue_tile = lattice_tile(lattice, &content, underlay->period_px, workspace);
+    content = (struct lattice_content){.band = &lattice->chroma, .word = word, .band_weight = 1};
+    underlay->red_tile = lattice_tile(lattice, &content, underlay->period_px, workspace);
+}
+
+static void cells_make(struct underlay *underlay, const int8_t *word, const int8_t *old,
+                       struct workspace *workspace)
+{
+    const struct lattice *lattice = underlay->reader.lattice;
+    const struct cells_words words = {word, underlay->is_marked ? old : NULL};
+
+    underlay->blue_tile =
+        cells_underlay(lattice, &lattice->luma, words, true, underlay->period_px, workspace);
+    underlay->red_tile =
+        cells_underlay(lattice, &lattice->chroma, words, false, underlay->period_px, workspace);
 }
 
 ENGINE_CLONES
@@ -182,35 +211,73 @@ static double row_error(const struct underlay *underlay, uint32_t y, float *blue
     return sum;
 }
 
+/* Mean squared error of a sample at the gain, on evenly spread rows. */
+static double error_measure(const struct underlay *underlay, float *blue, float *red)
+{
+    const struct image *image = underlay->image;
+    uint64_t pixels = (uint64_t)image->width_px * image->height_px;
+    uint32_t every = (uint32_t)(pixels / measured_px) + 1;
+    double sum = 0;
+    double samples = 0;
+
+    for (uint32_t y = every / 2; y < image->height_px; y += every) {
+        sum += row_error(underlay, y, blue, red);
+        samples += 3.0 * image->width_px;
+    }
+    return sum / samples;
+}
+
+static void smooth_gain(struct underlay *underlay, double aim, float *blue, float *red)
+{
+    underlay->gain = 1;
+    for (unsigned round = 0; round < 2; round++) {
+        double error = error_measure(underlay, blue, red);
+
+        if (error > 0)
+            underlay->gain = (float)fmin((double)underlay->gain * sqrt(aim / error), gain_most);
+    }
+}
+
+/* The error grows in steps, because few levels are rounded alike. Bisection finds the step. */
+static void cells_gain(struct underlay *underlay, double aim, float *blue, float *red)
+{
+    double low = 0.3;
+    double high = cells_gain_most;
+    double nearest = INFINITY;
+    float best = 0;
+
+    for (unsigned round = 0; round < 7; round++) {
+        underlay->gain = (float)sqrt(low * high);
+        double error = error_measure(underlay, blue, red);
+        double distance = error > 0 ? fabs(log(error / aim)) : INFINITY;
+
+        if (distance < nearest)
+            best = underlay->gain;
+        nearest = fmin(distance, nearest);
+        *(error < aim ? &low : &high) = (double)underlay->gain;
+    }
+    underlay->gain = best;
+}
+
 /*
  * Black and white clip half of the pattern, so it may be stronger there at the same visibility.
  * The gain is set by the error after clipping.
  */
 static bool gain_choose(struct underlay *underlay, struct workspace *workspace)
 {
-    const struct image *image = underlay->image;
-    uint64_t pixels = (uint64_t)image->width_px * image->height_px;
-    uint32_t every = (uint32_t)(pixels / measured_px) + 1;
-    float *blue = workspace_take_unset(workspace, image->width_px, sizeof *blue);
-    float *red = workspace_take_unset(workspace, image->width_px, sizeof *red);
-    double aim = error_aims[underlay->level];
+    uint32_t width = underlay->image->width_px;
+    float *blue = workspace_take_unset(workspace, width, sizeof *blue);
+    float *red = workspace_take_unset(workspace, width, sizeof *red);
+    double aim = underlay->is_compact ? cells_error : error_aims[underlay->level];
 
     if (workspace->failed)
         return false;
     if (underlay->is_marked)
         aim *= remark_error;
-    underlay->gain = 1;
-    for (unsigned round = 0; round < 2; round++) {
-        double sum = 0;
-        double samples = 0;
-
-        for (uint32_t y = every / 2; y < image->height_px; y += every) {
-            sum += row_error(underlay, y, blue, red);
-            samples += 3.0 * image->width_px;
-        }
-        if (sum > 0)
-            underlay->gain = (float)fmin((double)underlay->gain * sqrt(aim * samples / sum), gain_most);
-    }
+    if (underlay->is_compact)
+        cells_gain(underlay, aim, blue, red);
+    else
+        smooth_gain(underlay, aim, blue, red);
     return true;
 }
 
@@ -219,21 +286,18 @@ bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t
 {
     const struct image *image = underlay->image;
     struct reader *reader = &underlay->reader;
-    struct lattice_content content = {0};
     int8_t word[polar_length];
+    int8_t old[polar_length];
 
     reader->workspace = workspace;
     if (!underlay_open(reader, image, image->height_px, key, &underlay->plane))
         return false;
-    underlay_word(underlay, number, word);
+    underlay_words(underlay, number, word, old);
     underlay->period_px = period_of(image->width_px, image->height_px);
-    content = (struct lattice_content){.band = &reader->lattice->luma,
-                                       .word = word,
-                                       .band_weight = (float)sqrt(1 - tone_share),
-                                       .tone_weight = underlay->is_marked ? 0 : (float)sqrt(tone_share)};
-    underlay->blue_tile = lattice_tile(reader->lattice, &content, underlay->period_px, workspace);
-    content = (struct lattice_content){.band = &reader->lattice->chroma, .word = word, .band_weight = 1};
-    underlay->red_tile = lattice_tile(reader->lattice, &content, underlay->period_px, workspace);
+    if (underlay->is_compact)
+        cells_make(underlay, word, old, workspace);
+    else
+        tiles_make(underlay, word, old, workspace);
     return !workspace->failed && gain_choose(underlay, workspace);
 }
 

@@ -18,7 +18,8 @@ enum underlay_level { UNDERLAY_NONE, UNDERLAY_FAINT, UNDERLAY_FULL };
 struct underlay {
     const struct image *image;
     enum underlay_level level;
-    bool is_marked; /* the picture has an underlay of this key */
+    bool is_compact; /* in cells, see cells.h; set by the caller */
+    bool is_marked;  /* the picture has an underlay of this key */
     struct reader reader;
     struct plane plane; /* of colour, one chip a pixel */
     int period_px;

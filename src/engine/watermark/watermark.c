@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/clones.h"
+#include "engine/watermark/cells.h"
 #include "engine/watermark/cover.h"
 #include "engine/image.h"
 #include "engine/watermark/informed.h"
@@ -31,6 +32,11 @@ static const double remark_db = 1.8;   /* removing an old mark costs as much ene
 static const double underlay_db = 2.0; /* the overlay is weaker by this over a full underlay */
 static const double gain_most = 1.6;
 
+/* Files of logos, charts and QR codes have fewer bits a pixel than the first, pages and maps more than the
+ * second. */
+static const double sparse_bits_px = 0.25;
+static const double dense_bits_px = 1.0;
+
 static const double blue_share = 0.25; /* amplitude of Cb to that of luma */
 static const double tone_share = 0.25; /* of luma's energy */
 
@@ -54,6 +60,8 @@ struct samples {
 struct embedding {
     struct image *image;
     uint64_t number;
+    double file_bits_px; /* see watermark.h */
+    bool is_compact;
     bool is_marked; /* the picture has the mark old_number */
     uint64_t old_number;
     struct workspace *workspace;
@@ -322,10 +330,14 @@ static bool old_mark_read(struct embedding *embedding)
 static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
 {
     struct underlay *underlay = &embedding->underlay;
+    const struct image *image = embedding->image;
 
-    underlay->image = embedding->image;
-    underlay->level =
-        underlay_level(embedding->image, &embedding->plane, embedding->activity, embedding->workspace);
+    underlay->image = image;
+    underlay->is_compact = embedding->is_compact;
+    if (embedding->is_compact)
+        underlay->level = image_has_color(image) ? UNDERLAY_FULL : UNDERLAY_NONE;
+    else
+        underlay->level = underlay_level(image, &embedding->plane, embedding->activity, embedding->workspace);
     if (underlay->level != UNDERLAY_NONE &&
         !underlay_prepare(underlay, key, embedding->number, embedding->workspace))
         return false;
@@ -334,16 +346,56 @@ static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
     return true;
 }
 
-/* Pictures larger than their plane are marked by interpolated masks. */
-static void masks_take(struct embedding *embedding)
+/* Prepare tiles and masks. Pictures larger than their plane are marked by interpolated masks. */
+static bool masks_take(struct embedding *embedding)
 {
+    struct workspace *workspace = embedding->workspace;
+    struct marker *marker = &embedding->marker;
     size_t count = plane_count(&embedding->plane);
 
+    if (!samples_take(embedding) ||
+        !tiles_make(embedding, lattice_period, &embedding->luma_tile, &embedding->blue_tile))
+        return false;
+    marker->texture = &embedding->texture;
+    marker->luma_tile = embedding->luma_tile;
+    marker->blue_tile = embedding->blue_tile;
     if (embedding->period_px == lattice_period)
-        return;
-    embedding->luma_mask = workspace_take_unset(embedding->workspace, count, sizeof(float));
+        return !workspace->failed;
+    embedding->luma_mask = workspace_take_unset(workspace, count, sizeof(float));
     if (embedding->plane.blue != NULL)
-        embedding->blue_mask = workspace_take_unset(embedding->workspace, count, sizeof(float));
+        embedding->blue_mask = workspace_take_unset(workspace, count, sizeof(float));
+    marker->luma_mask = embedding->luma_mask;
+    marker->blue_mask = embedding->blue_mask;
+    marker->mask_width = embedding->plane.width;
+    marker->mask_height = embedding->plane.height;
+    return marker_stretch_init(marker, workspace) &&
+           tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
+}
+
+static enum cells_density density_of(const struct embedding *embedding)
+{
+    if (embedding->file_bits_px >= dense_bits_px)
+        return CELLS_DENSE;
+    /* An old mark may have the usual stripes. */
+    return embedding->is_marked || embedding->file_bits_px >= sparse_bits_px ? CELLS_USUAL : CELLS_SPARSE;
+}
+
+/* Prepare the cells of a compact mark, which has no masks. */
+static bool cells_take(struct embedding *embedding)
+{
+    const struct reader *reader = &embedding->reader;
+    struct marker *marker = &embedding->marker;
+    uint64_t mask = reader->lattice->number_mask;
+    int8_t word[polar_length];
+    int8_t old[polar_length];
+    const struct cells_words words = {word, embedding->is_marked ? old : NULL};
+
+    polar_encode(reader->polar, embedding->number ^ mask, word);
+    polar_encode(reader->polar, embedding->old_number ^ mask, old);
+    marker->cells_px = 2 * embedding->period_px;
+    marker->stripes = cells_stripes(embedding->image, embedding->period_px, density_of(embedding));
+    marker->cells = cells_overlay(reader->lattice, words, marker->cells_px, embedding->workspace);
+    return !embedding->workspace->failed;
 }
 
 static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32])
@@ -357,30 +409,18 @@ static bool embedding_prepare(struct embedding *embedding, const uint8_t key[32]
     double step = embedding->period_px == lattice_period ? 1 : (double)embedding->period_px / lattice_period;
     if (!reader_init(&embedding->reader, key, LATTICE_OVERLAY, workspace) ||
         !plane_read(image, PLANE_LUMA, step, workspace, &embedding->plane) || !old_mark_read(embedding) ||
-        !underlay_take(embedding, key) || !samples_take(embedding) ||
-        !tiles_make(embedding, lattice_period, &embedding->luma_tile, &embedding->blue_tile))
+        !underlay_take(embedding, key))
         return false;
-    masks_take(embedding);
     embedding->row = workspace_take_unset(workspace, width, image_pixel_bytes(image));
     *marker =
         (struct marker){.image = image,
-                        .texture = &embedding->texture,
-                        .luma_mask = embedding->luma_mask,
-                        .blue_mask = embedding->blue_mask,
                         .step = step,
-                        .mask_width = embedding->plane.width,
-                        .mask_height = embedding->plane.height,
                         .period_px = embedding->period_px,
-                        .luma_tile = embedding->luma_tile,
-                        .blue_tile = embedding->blue_tile,
                         .luma_row = workspace_take_unset(workspace, width, sizeof(float)),
                         .blue_row = workspace_take_unset(workspace, 2 * width, sizeof(float)),
                         .red_row = workspace_take_unset(workspace, width, sizeof(float)),
                         .changes = workspace_take_unset(workspace, width * image->channels, sizeof(int16_t))};
-    if (embedding->period_px == lattice_period)
-        return !workspace->failed;
-    return marker_stretch_init(marker, workspace) &&
-           tiles_make(embedding, embedding->period_px, &marker->luma_tile, &marker->blue_tile);
+    return embedding->is_compact ? cells_take(embedding) : masks_take(embedding);
 }
 
 /* Marks the picture and measures the error. */
@@ -402,6 +442,10 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
 {
     if (!embedding_prepare(embedding, key))
         return IW_NO_MEMORY;
+    if (embedding->is_compact) {
+        picture_mark(embedding);
+        return IW_OK;
+    }
     if (embedding->underlay.level == UNDERLAY_FULL) {
         psnr_db += underlay_db;
         psnr_least_db = psnr_db;
@@ -435,6 +479,8 @@ enum iw_error watermark_embed(struct image *image, const uint8_t key[WATERMARK_K
 {
     struct workspace workspace;
     struct embedding embedding = {.image = image, .number = number, .workspace = &workspace};
+    embedding.file_bits_px = options != NULL ? options->file_bits_px : 0;
+    embedding.is_compact = embedding.file_bits_px > 0;
     double psnr_db = options != NULL && options->psnr_db > 0 ? options->psnr_db : default_psnr_db;
     double psnr_least_db =
         options != NULL && options->psnr_least_db > 0 ? options->psnr_least_db : default_psnr_least_db;

@@ -46,6 +46,11 @@ struct watermark_view {
 struct watermark_embed_options {
     double psnr_db;       /* target distortion over all color samples */
     double psnr_least_db; /* lower bound, used if the mark does not read back */
+    /*
+     * Bits a pixel of the file of a lossless drawing. The mark then has few levels, so that the file grows
+     * little. The other options are ignored, and the caller reads the mark back. 0: the usual mark.
+     */
+    double file_bits_px;
 };
 
 /* Results for logs and tests. */

@@ -68,6 +68,7 @@ static void test_png_growth(void)
         state = state * 1103515245 + 12345;
         samples[i] = (unsigned char)(((i % 400 / 10 + i / 4000) % 9 == 0 ? 2 : 255) - (state >> 16) % 3);
     }
+    picture.header.is_small = false;
     picture.keep->color_count = 2;
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &small), IW_OK);
     picture.keep->color_count = 0;
@@ -116,8 +117,16 @@ static void test_png_grey_expanded(void)
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
     CU_ASSERT_PTR_NOT_NULL_FATAL(context.notes);
     CU_ASSERT_STRING_EQUAL(context.notes->code, "PALETTE_EXPANDED");
+    CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "at most 4 colours; the result has 5"));
+    CU_ASSERT(again.data[24] == 4 && again.data[25] == 3);
+    bytes_free(&again);
+    context_clear(&context);
+    context.notes = NULL;
+    picture.header.is_small = false;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &again), IW_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(context.notes);
     CU_ASSERT_PTR_NOT_NULL(strstr(context.notes->sentence, "4 levels of grey"));
-    CU_ASSERT_EQUAL(again.data[24], 8);
+    CU_ASSERT(again.data[24] == 8 && again.data[25] == 0);
     codec_picture_free(&picture);
     bytes_free(&again);
     bytes_free(&file);

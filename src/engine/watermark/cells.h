@@ -1,0 +1,47 @@
+/*
+ * The patterns in cells of few levels, for drawings whose file must stay small. Deflate and lossless WebP
+ * code runs and repeats. So a cell has several pixels, and its level does not depend on the picture.
+ *
+ * `./dev bench watermark --drawings N` measures robustness, `./dev bench watermark --growth` size and
+ * visibility.
+ */
+#ifndef ENGINE_WATERMARK_CELLS_H
+#define ENGINE_WATERMARK_CELLS_H
+
+#include "engine/image.h"
+#include "engine/watermark/lattice.h"
+#include "engine/watermark/workspace.h"
+
+/* A word to add, and the word of an old mark to remove, or NULL. */
+struct cells_words {
+    const int8_t *added;
+    const int8_t *removed;
+};
+
+/*
+ * Make one period of a band of the underlay with a variance of 1, side_px by side_px samples. They have three
+ * levels, with a removed word five. is_toned: with tones. NULL: no memory.
+ */
+float *cells_underlay(const struct lattice *lattice, const struct lattice_band *band,
+                      struct cells_words words, bool is_toned, int side_px, struct workspace *workspace);
+
+/*
+ * Make two by two periods of the overlay in luma, side_px by side_px samples in grey levels. NULL: no memory.
+ */
+float *cells_overlay(const struct lattice *lattice, struct cells_words words, int side_px,
+                     struct workspace *workspace);
+
+/*
+ * The overlay is in stripes of rows, because a strong stripe costs fewer bytes than the same energy
+ * everywhere. They are no part of the tile, so that each part of the pattern is in some stripe.
+ */
+struct cells_stripes {
+    uint32_t high_px;
+    uint32_t step_px; /* from one stripe to the next */
+};
+
+/* The smaller the file, the fewer stripes. A picture without an underlay has most of them. */
+enum cells_density { CELLS_SPARSE, CELLS_USUAL, CELLS_DENSE };
+struct cells_stripes cells_stripes(const struct image *image, int period_px, enum cells_density density);
+
+#endif
