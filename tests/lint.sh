@@ -503,7 +503,7 @@ rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 
 # Older commits than this one were written without the rule.  A shallow clone may lack it.
 rule_commit_subjects() {
-    local since=20ef09bfc30e718e49dfdd9d3a19046ed7368051
+    local since=cbaf45b252af67a73259f8064894894e4cd17b56
     git cat-file -e "$since" 2>/dev/null || { echo "skip: the history is not here"; return; }
     git log --format='%h %s' "$since..HEAD" | awk '{ subject = substr($0, index($0, " ") + 1) } length(subject) > 72 { print $1 ": " length(subject) " characters: " subject }'
 }
