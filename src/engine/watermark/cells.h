@@ -19,14 +19,15 @@ struct cells_words {
 };
 
 /*
- * Make one period of a band of the underlay with a variance of 1, side_px by side_px samples. They have three
- * levels, with a removed word five. is_toned: with tones. NULL: no memory.
+ * Makes one period of a band of the underlay with a variance of 1, side_px by side_px samples. They have
+ * three levels, with a removed word five. is_toned: with tones. Returns NULL if there is no memory.
  */
 float *cells_underlay(const struct lattice *lattice, const struct lattice_band *band,
                       struct cells_words words, bool is_toned, int side_px, struct workspace *workspace);
 
 /*
- * Make two by two periods of the overlay in luma, side_px by side_px samples in grey levels. NULL: no memory.
+ * Makes two by two periods of the overlay in luma, side_px by side_px samples in grey levels. Returns NULL if
+ * there is no memory.
  */
 float *cells_overlay(const struct lattice *lattice, struct cells_words words, int side_px,
                      struct workspace *workspace);
