@@ -76,7 +76,7 @@ enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const s
 
 /*
  * The names of all files and their orders, newest first; the files of an order follow each other.  Without a
- * keyword only the orders, with file_name NULL.  The filter's keyword does not count otherwise, here and in
+ * keyword only the orders, with file_name NULL.  The filter's keyword has no other effect here and in
  * the functions above.  See orders_stream for the callback.
  */
 enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
@@ -134,21 +134,22 @@ enum { orders_batch_max = 8 };
 enum iw_error orders_ended_keep(const struct db *db, int64_t *order_ids, unsigned *count) IW_MUST_USE;
 
 /*
- * The orders of a status whose expires_at has passed: at most most of them, after the first skipped orders.
+ * The orders of a status whose expires_at has passed: at most `most` orders, without the first `skipped`
+ * ones.
  */
 enum iw_error orders_overdue(const struct db *db, enum order_status status, int64_t now_ms, unsigned most,
                              unsigned skipped, struct query_ids *order_ids) IW_MUST_USE;
 
 /*
- * Of the next most orders in progress after *after_id and before an id: those with a waiting job of twenty
- * attempts or more.  Advances *after_id; 0 at the end.
+ * Reads the next `most` orders in progress after *after_id and before an id, and returns those with a waiting
+ * job of twenty attempts or more.  Advances *after_id; 0 at the end.
  */
 enum iw_error orders_stuck(const struct db *db, int64_t *after_id, int64_t before_id, unsigned most,
                            struct query_ids *order_ids) IW_MUST_USE;
 
 /*
- * Of the next most orders after *after_id and before an id: those that ended before a time and no longer have
- * files in the store. Advances *after_id; 0 at the end.
+ * Reads the next `most` orders after *after_id and before an id, and returns those that ended before a time
+ * and no longer have files in the store. Advances *after_id; 0 at the end.
  */
 enum iw_error orders_outdated(const struct db *db, int64_t *after_id, int64_t before_id,
                               int64_t ended_before_ms, unsigned most,

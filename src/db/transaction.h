@@ -2,7 +2,7 @@
  * A transaction is a loop around the statements that belong together, in the function that needs them:
  *
  *     enum iw_error error;
- *     for (struct transaction t = transaction_begin(store); transaction_goes_on(&t, &error);) {
+ *     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
  *         error = orders_lock(...);
  *         if (error == IW_OK)
  *             error = orders_close(...);
@@ -32,7 +32,7 @@ struct transaction {
     bool is_joined;
 };
 
-/* Runs no statement.  Borrows store. */
+/* Runs no statement.  Borrows db. */
 struct transaction transaction_begin(const struct db *db);
 
 /* True if the body should run, with error set to IW_OK; false if error is the result. */

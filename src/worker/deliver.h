@@ -2,10 +2,9 @@
  * Webhook deliveries: leases due deliveries, sends them, records the answers.
  *
  * Many receivers are served in parallel, with a few deliveries each, so that a receiver that hangs
- * delays no other.  Accounts share all places, and the places of each server: an account may hold as
- * many places as stay free.  All receivers that are slow, or failed last time, count as one account.
- * If a worker dies, a delivery may be sent twice.
- * Knows no jobs and no pictures.
+ * delays no other.  Accounts share the parallel requests, in total and of each server: an account may
+ * have as many as stay free for others.  All receivers that are slow, or failed last time, count as one
+ * account. If a worker dies, a delivery may be sent twice. Knows no jobs and no pictures.
  */
 #ifndef WORKER_DELIVER_H
 #define WORKER_DELIVER_H

@@ -32,12 +32,12 @@ struct quota_state {
     unsigned frees_s; /* after a refusal, the seconds until some of the limit may be free; at least 1 */
 };
 
-/* The limit that the account has used most of, by account->used. False if no limit is half used. */
+/* Finds the limit that is used most, by account->used. Returns false if no limit is used to half. */
 bool quota_nearest(const struct config *config, const struct account *account, struct quota_state *nearest);
 
 /*
  * After a claim was refused: USAGE_LIMIT_EXCEEDED with a sentence, retry_after_s and the refusal. IW_OK if
- * no limit is exceeded any longer, or the account had no row and has one now: claim again.
+ * the claim should be tried again: no limit is exceeded now, or the row of the account was missing.
  */
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,
                            struct quota_state *refusal) IW_MUST_USE;

@@ -25,7 +25,7 @@ enum creation_end {
     CREATED,
     REPLAYED, /* the key has created the order before */
     REFUSED,  /* the context has the error: a refusal or a failure */
-    AGAIN     /* the attempt had no effect and may be repeated; the context has the error of the last one */
+    AGAIN     /* the attempt had no effect and may be repeated; the context has the error of this attempt */
 };
 
 struct creation {
@@ -145,7 +145,7 @@ static enum iw_error rows_write(struct creation *creation, struct order_row *row
     if (error == IW_OK)
         error = quota_alone_check(domain->context, claim);
     /*
-     * No upload of this order reaches the service, and no request starts it: a worker looks for its
+     * The client uploads to the object store, and no request starts the order. So a worker looks for the
      * uploads.
      */
     bool is_watched = domain_is_direct(domain) && row->type != ORDER_ANTI_AI && !row->is_started;
@@ -166,7 +166,7 @@ static enum creation_end twin_judge(struct creation *creation)
     return AGAIN;
 }
 
-/* A quota refused the claim: perhaps only with the claim ahead, or it has room again. */
+/* After a refusal by a quota, tries again without the claim ahead, or if the quota has room meanwhile. */
 static enum creation_end quota_judge(struct creation *creation)
 {
     struct context *context = creation->domain->context;

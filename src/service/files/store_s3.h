@@ -3,8 +3,8 @@
  * after store.s3_prefix names an object: "out/7001/12.1.2".
  *
  * Reads put an object into an anonymous file in memory. Writes buffer 8 MiB and continue as a multipart
- * upload, so that no file is needed. Clients upload to version 0 of a key, and domain/intake.h copies the
- * object to a version that no URL names.
+ * upload, so that no file is needed. Clients upload to version 0 of a key, and domain/orders/intake.h copies
+ * the object to a version that no URL names.
  */
 #ifndef SERVICE_FILES_STORE_S3_H
 #define SERVICE_FILES_STORE_S3_H
