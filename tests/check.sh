@@ -28,7 +28,11 @@ parts=(
     "host#only by name: install, use, break, upgrade and remove the service on a booted Debian 12 and 13 (needs ./dev deps host)"
 )
 
-say() { printf '%s\n' "$*"; }
+# On a terminal the line of the progress is cleared first.
+say() {
+    [ ! -t 1 ] || printf '\r\033[K'
+    printf '%s\n' "$*"
+}
 
 # Adds to the sums: passed, failed, skipped. They are in a file, because parts may run in parallel.
 count() { printf '%s %d %d %d\n' "$part" "$1" "$2" "${3:-0}" >>"$counts"; }
@@ -267,6 +271,7 @@ parts_parallel() {
     done
     [ ${#waited[@]} -gt 0 ] || return 0 # "wait" without a process waits for all of them
     wait "${waited[@]}"
+    [ ! -t 1 ] || printf '\r\033[K'
     for part in "${running[@]}"; do cat "$out/$part.out"; done
 }
 
@@ -328,7 +333,7 @@ part_run() {
 progress_start() {
     local file name share text
     rm -f "$out"/*.running
-    while sleep 5 && kill -0 $$ 2>/dev/null; do
+    while sleep 5 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
         text=
         for file in "$out"/*.running; do
             [ -e "$file" ] || continue

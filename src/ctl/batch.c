@@ -14,7 +14,7 @@
 
 enum { progress_ms = 2000 };
 
-static const size_t arena_bytes = (size_t)1 << 28;
+static const size_t arena_bytes = (size_t)1 << 30;
 
 __attribute__((format(printf, 2, 3))) static bool refuse(struct batch *batch, const char *format, ...)
 {
@@ -100,6 +100,8 @@ static bool outputs_name(struct batch *batch, const char *folder)
         struct stat before, after;
         struct batch_pair *pair = &batch->pairs[i];
         pair->out = arena_printf(batch->outer->arena, "%s/%s", folder, name_of(pair->in));
+        if (lstat(pair->out, &after) == 0 && S_ISLNK(after.st_mode))
+            return refuse(batch, "%s: is a symbolic link; remove it or name another folder.", pair->out);
         if (stat(pair->in, &before) == 0 && stat(pair->out, &after) == 0 && before.st_dev == after.st_dev &&
             before.st_ino == after.st_ino)
             return refuse(batch, "%s: the result would replace the picture; name another folder.", pair->in);
@@ -109,16 +111,17 @@ static bool outputs_name(struct batch *batch, const char *folder)
     qsort(sorted, batch->count, sizeof *sorted, pairs_compare);
     for (size_t i = 1; i < batch->count; i++)
         if (strcmp(sorted[i - 1].out, sorted[i].out) == 0)
-            return refuse(batch, "%s and %s have one name; name a folder for each.", sorted[i - 1].in,
-                          sorted[i].in);
+            return refuse(batch,
+                          "%s and %s have one name; run the command once for each, with another folder.",
+                          sorted[i - 1].in, sorted[i].in);
     return true;
 }
 
-static bool outputs_choose(struct batch *batch, const char *last, bool is_one)
+static bool outputs_choose(struct batch *batch, const char *last)
 {
     if (is_folder(last))
         return outputs_name(batch, last);
-    if (!is_one)
+    if (!batch->is_one)
         return refuse(batch,
                       "%s: is not a folder; for several pictures the last argument is an existing folder.",
                       last);
@@ -131,7 +134,7 @@ bool batch_begin(struct batch *batch, struct ctl *ctl, bool has_outputs)
     *batch = (struct batch){.ctl = ctl, .outer = ctl->context, .told_ms = clock_monotonic_ms()};
     batch->arena = arena_new(arena_bytes);
     const unsigned inputs = ctl->argument_count - (has_outputs ? 1 : 0);
-    bool is_one = inputs == 1 && !is_folder(ctl->arguments[0]);
+    batch->is_one = inputs == 1 && !is_folder(ctl->arguments[0]);
     for (unsigned i = 0; i < inputs; i++) {
         if (!is_folder(ctl->arguments[i]))
             picture_add(batch, ctl->arguments[i]);
@@ -140,7 +143,7 @@ bool batch_begin(struct batch *batch, struct ctl *ctl, bool has_outputs)
     }
     if (batch->count == 0)
         return refuse(batch, "there is no picture in %s.", ctl->arguments[0]);
-    return !has_outputs || outputs_choose(batch, ctl->arguments[inputs], is_one);
+    return !has_outputs || outputs_choose(batch, ctl->arguments[inputs]);
 }
 
 bool batch_next(struct batch *batch)
@@ -157,23 +160,22 @@ bool batch_next(struct batch *batch)
     arena_reset(batch->arena);
     context_init(&batch->context, batch->arena, NULL);
     batch->ctl->context = &batch->context;
+    batch->ctl->about = batch->is_one ? NULL : batch->in;
     return true;
 }
 
 void batch_done(struct batch *batch, enum iw_error error)
 {
-    const char *sentence = batch->context.sentence;
     if (error == IW_OK)
         return;
     batch->failed++;
-    if (sentence != NULL && strncmp(sentence, batch->in, strlen(batch->in)) != 0)
-        batch->context.sentence = arena_printf(batch->arena, "%s: %s", batch->in, sentence);
     ctl_failed(batch->ctl);
 }
 
 enum ctl_exit batch_end(struct batch *batch)
 {
     batch->ctl->context = batch->outer;
+    batch->ctl->about = NULL;
     arena_free(batch->arena);
     if (batch->skipped > 0)
         fprintf(stderr, "imgwardctl: %zu files that are not pictures were skipped\n", batch->skipped);

@@ -26,6 +26,7 @@ struct batch {
     struct context context;
     struct arena *arena;
     int64_t told_ms;
+    bool is_one; /* one file, no folder: messages need not name it */
     bool is_refused;
 };
 

@@ -54,10 +54,19 @@ bool ctl_config_or_defaults(struct ctl *ctl, struct config *config)
     return true;
 }
 
+void ctl_notes_print(const struct ctl *ctl)
+{
+    if (ctl->context->notes != NULL)
+        fprintf(stderr, "imgwardctl: %s%snote: %s\n", ctl->about != NULL ? ctl->about : "",
+                ctl->about != NULL ? ": " : "", context_notes_text(ctl->context));
+}
+
 enum ctl_exit ctl_failed(const struct ctl *ctl)
 {
     const struct context *context = ctl->context;
-    fprintf(stderr, "imgwardctl: %s", context->sentence != NULL ? context->sentence : "failed.");
+    const char *sentence = context->sentence != NULL ? context->sentence : "failed.";
+    bool is_named = ctl->about == NULL || strncmp(sentence, ctl->about, strlen(ctl->about)) == 0;
+    fprintf(stderr, "imgwardctl: %s%s%s", is_named ? "" : ctl->about, is_named ? "" : ": ", sentence);
     if (context->cause != NULL)
         fprintf(stderr, " (%s)", context->cause);
     fputc('\n', stderr);

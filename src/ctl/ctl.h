@@ -32,6 +32,7 @@ struct ctl {
     const struct ctl_family *families; /* all commands */
     const struct ctl_command *command;
     const char *config_path; /* --config FILE, or the default path */
+    const char *about;       /* the picture of several that messages are about, or NULL */
     bool is_config_named;    /* by --config or IMGWARD_CONFIG */
     const char
         *values[ctl_options_max]; /* by index in the command's table; NULL if not given; "" for a flag */
@@ -74,6 +75,9 @@ bool ctl_config(struct ctl *ctl, struct config *config);
  * does not exist.
  */
 bool ctl_config_or_defaults(struct ctl *ctl, struct config *config);
+
+/* Prints the notes of the context on stderr, if there are any. */
+void ctl_notes_print(const struct ctl *ctl);
 
 /* Prints "imgwardctl: SENTENCE" for the context's error on stderr and returns CTL_FAILED. */
 enum ctl_exit ctl_failed(const struct ctl *ctl);

@@ -122,8 +122,7 @@ static void result_print(const struct ctl *ctl, const struct protect_summary *su
                summary->report.psnr_db, protect_percent(&summary->report));
     if (ctl_option(ctl, "--verbose") != NULL)
         summary_print(summary);
-    if (summary->notes != NULL)
-        fprintf(stderr, "imgwardctl: note: %s\n", summary->notes);
+    ctl_notes_print(ctl);
 }
 
 /* What is done with each picture. */

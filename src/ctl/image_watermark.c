@@ -146,8 +146,8 @@ static enum iw_error embed(struct ctl *ctl, const uint8_t key[WATERMARK_KEY_BYTE
         return error;
     error = ctl_file_write(ctl->context, out, in, bytes.data, bytes.size);
     bytes_free(&bytes);
-    if (error == IW_OK && ctl->context->notes != NULL)
-        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
+    if (error == IW_OK)
+        ctl_notes_print(ctl);
     if (error == IW_OK && ctl_option(ctl, "--verbose") != NULL)
         fprintf(stderr, "psnr %.2f dB, read back with a correlation of %.1f\n", report.psnr_db,
                 report.correlation);
@@ -195,8 +195,8 @@ static enum iw_error pictures_read(struct ctl *ctl, struct extraction *work)
 {
     const char *original_path = ctl_option(ctl, "--original");
     enum iw_error error = picture_read(ctl, work->path, &work->config, true, &work->suspect);
-    if (error == IW_OK && ctl->context->notes != NULL)
-        fprintf(stderr, "imgwardctl: note: %s\n", context_notes_text(ctl->context));
+    if (error == IW_OK)
+        ctl_notes_print(ctl);
     if (error != IW_OK || original_path == NULL)
         return error;
     work->original_image = &work->original.image;
@@ -298,6 +298,8 @@ static void owner_print(struct ctl *ctl, const struct extraction *work, unsigned
 static void numbers_print(struct ctl *ctl, const struct extraction *work)
 {
     bool is_verbose = ctl_option(ctl, "--verbose") != NULL;
+    if (is_verbose && work->is_of_several)
+        fprintf(stderr, "%s:\n", work->path);
     if (is_verbose)
         report_print(&work->report);
     for (unsigned i = 0; i < work->numbers.count; i++) {
@@ -377,7 +379,7 @@ static enum ctl_exit extract_run(struct ctl *ctl)
         return CTL_FAILED;
     for (bool goes_on = batch_begin(&batch, ctl, false); goes_on && batch_next(&batch);) {
         work.path = batch.in;
-        work.is_of_several = batch.count > 1;
+        work.is_of_several = !batch.is_one;
         enum ctl_exit code = batch.count > 1 ? picture_extract_apart(ctl, &work, account_id)
                                              : picture_extract(ctl, &work, account_id);
         has_failed |= code == CTL_FAILED;

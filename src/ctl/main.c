@@ -249,6 +249,10 @@ static enum ctl_exit words_run(struct ctl *ctl, int count, const char *const *wo
     }
     if (is_help(words[0]))
         return help_words(0, words);
+    if (ctl->config_path == NULL) {
+        fprintf(stderr, "imgwardctl: --config needs a file.\n");
+        return CTL_FAILED;
+    }
     if (strcmp(words[0], "--version") == 0 || strcmp(words[0], "-V") == 0)
         return version_run(ctl);
     ctl->command = command_find(count, words, &length);
@@ -259,6 +263,14 @@ static enum ctl_exit words_run(struct ctl *ctl, int count, const char *const *wo
     if (count == 1 && help_print_group(families, words[0], stderr))
         return CTL_FAILED;
     return command_unknown(count, words);
+}
+
+/* Returns how many words are taken; 0, with the usage as the command, if the file is missing. */
+static int config_take(struct ctl *ctl, const char *path, int words)
+{
+    ctl->is_config_named = true;
+    ctl->config_path = path;
+    return path != NULL ? words : 0;
 }
 
 int main(int argc, char **argv)
@@ -272,11 +284,10 @@ int main(int argc, char **argv)
     ctl.is_config_named = getenv("IMGWARD_CONFIG") != NULL;
     log_plain_set("imgwardctl");
     log_level_set(LOG_WARN);
-    if (at + 1 < argc && strcmp(argv[at], "--config") == 0) {
-        ctl.config_path = argv[at + 1];
-        ctl.is_config_named = true;
-        at += 2;
-    }
+    if (at < argc && strncmp(argv[at], "--config=", 9) == 0)
+        at += config_take(&ctl, argv[at] + 9, 1);
+    else if (at < argc && strcmp(argv[at], "--config") == 0)
+        at += config_take(&ctl, argv[at + 1], 2);
     enum ctl_exit code = words_run(&ctl, argc - at, (const char *const *)argv + at);
     arena_free(arena);
     if (fflush(stdout) == 0 && ferror(stdout) == 0)

@@ -89,7 +89,8 @@ static enum ctl_exit commands_manual_run(struct ctl *ctl)
     printf(".Sh SYNOPSIS\n.Nm\n.Op Fl \\-config Ar FILE\n.Ar COMMAND\n.Op Ar OPTIONS\n.Op Ar ARGUMENTS\n"
            ".Sh DESCRIPTION\nEvery command reads the configuration file given by\n.Fl \\-config ,\n"
            "else by the environment variable\n.Ev IMGWARD_CONFIG ,\nelse\n.Pa %s/imgward.conf .\n"
-           "The\n.Cm image\ncommands work on files only; they need no configuration and no database.\n"
+           "The\n.Cm image\ncommands work on files only. They need no configuration and no database, "
+           "but\n.Cm extract\nneeds both without\n.Cm \\-\\-key\\-file .\n"
            ".Sh COMMANDS\n",
            IW_SYSCONFDIR);
     families_print(ctl->families);

@@ -56,7 +56,7 @@ def test_an_account_is_made_once_listed_and_put_on_another_plan(stack, account):
     (["frobnicate"], 'unknown command "frobnicate"; imgwardctl help lists the commands.'),
     (["account"], "Usage: imgwardctl account COMMAND"),
     (["account", "plan", "x"], "1 argument was given; the command takes ACCOUNT PLAN."),
-    (["account", "plan", "x", "golden"], 'There is no account "x".'),
+    (["account", "plan", "x", "golden"], 'The account "x" does not exist'),
     (["order", "find", "--statsu", "x"], "unknown option --statsu; did you mean --status?"),
     (["order", "find", "--status", "done"], '--status is "done" but must be pending, inProgress, complete, failed, detected, undetected or expired.'),
     (["image", "protect", "--strength", "hgih", "a", "b"], '--strength is "hgih" but must be low, standard or high.'),
@@ -109,7 +109,7 @@ def test_an_account_is_renamed(stack, account):
 def test_words_that_are_not_ascii_name_nothing(stack, account):
     name, _ = account
     assert "no plan" in ctl(stack, "account", "plan", name, "größer").stderr
-    assert "no key" in ctl(stack, "key", "revoke", "iw_live_ääääääää").stderr
+    assert "No key" in ctl(stack, "key", "revoke", "iw_live_ääääääää").stderr
     found = ctl(stack, "order", "find", "--request-id", "ä")
     assert found.returncode == 0 and found.stdout.count("\n") == 3, found.stdout + found.stderr
 
@@ -310,6 +310,12 @@ def alone(stack, tmp_path):
                                          timeout=180, cwd=tmp_path, env=environment)
 
 
+def test_the_configuration_is_named_in_two_ways(alone):
+    assert "--config needs a file." in alone("--config").stderr
+    assert "/nowhere.conf" in alone("--config=/nowhere.conf", "status").stderr
+    assert "/nowhere.conf" in alone("--config", "/nowhere.conf", "status").stderr
+
+
 def test_pictures_of_a_folder_are_marked_and_read_without_a_configuration(alone, tmp_path):
     assert alone("image", "key", "my.key").returncode == 0
     done = alone("image", "embed", "--key-file", "my.key", "--text", "sent to Ada", "in", "out")
@@ -321,6 +327,11 @@ def test_pictures_of_a_folder_are_marked_and_read_without_a_configuration(alone,
     one = alone("image", "extract", "--key-file", "my.key", "--text", "sent to another", "out/a.png")
     assert one.returncode == 0 and one.stdout.strip() == lines[0][1], one
     assert alone("image", "extract", "--key-file", "my.key", "in").returncode == 1
+    bad = alone("image", "extract", "--key-file", "my.key", "in/readme.txt", "out/a.png")
+    assert bad.returncode == 2 and "imgwardctl: in/readme.txt: " in bad.stderr and bad.stdout.startswith("out/a.png: "), bad
+    (tmp_path / "one").mkdir()
+    (tmp_path / "out" / "a.png").rename(tmp_path / "one" / "a.png")
+    assert alone("image", "extract", "--key-file", "my.key", "one").stdout.startswith("one/a.png: ")
 
 
 def test_pictures_are_protected_into_a_folder_and_failures_are_named(alone, tmp_path):
@@ -332,6 +343,10 @@ def test_pictures_are_protected_into_a_folder_and_failures_are_named(alone, tmp_
     before = (tmp_path / "in" / "a.png").read_bytes()
     same = alone("image", "protect", "--weights", weights, "in", "in")
     assert same.returncode == 2 and "would replace the picture" in same.stderr and (tmp_path / "in" / "a.png").read_bytes() == before
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a.png").symlink_to("../in/b.jpg")
+    link = alone("image", "protect", "--weights", weights, "in/a.png", "links")
+    assert link.returncode == 2 and "links/a.png: is a symbolic link" in link.stderr, link
     none = alone("image", "protect", "--weights", weights, "in/a.png", "in/b.jpg", "nowhere")
     assert none.returncode == 2 and "nowhere: is not a folder" in none.stderr, none
     key = alone("image", "embed", "--text", "x", "in/a.png", "x.png")

@@ -22,12 +22,17 @@ step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 logged() {
     local log=$1 words=$2 pattern=$3 begin=$SECONDS pid code=0
     shift 3
-    "$@" >"$log" 2>&1 &
+    # A process group, so that Ctrl-C ends it, too.
+    set -m
+    "$@" </dev/null >"$log" 2>&1 &
     pid=$!
+    set +m
+    trap 'kill -- "-$pid" 2>/dev/null' EXIT
     while sleep 1 && kill -0 $pid 2>/dev/null; do
         [ $(((SECONDS - begin) % 5)) -ne 0 ] || echo "  $((SECONDS - begin)) s: $(grep -cE "$pattern" "$log") $words"
     done
     wait $pid || code=$?
+    trap - EXIT
     [ $code -eq 0 ] || tail -n 30 "$log" >&2
     return $code
 }

@@ -15,7 +15,7 @@ except ImportError:
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
     if window_module is None or not window_module.CHROMIUM or not window_module.DRIVER:
-        pytest.skip("chromium, chromium-driver or python3-selenium is not installed: ./dev deps")
+        pytest.skip("chromium, chromium-driver or python3-selenium is not installed: ./dev deps check")
     downloads = tmp_path_factory.mktemp("downloads")
     driver = window_module.driver_start(str(downloads))
     driver.downloads = downloads
