@@ -78,7 +78,7 @@ enum iw_error creation_make(struct request *request, struct order_request *reque
         return error;
     requested->account = request->account;
     error = order_create(request->domain, &request->admission, requested, view);
-    if (error == IW_USAGE_LIMIT_EXCEEDED)
+    if (error == IW_USAGE_LIMIT_EXCEEDED && view->refusal.limit > 0)
         creation_usage_headers(request, &view->refusal);
     if (error != IW_OK)
         return error;

@@ -64,7 +64,7 @@ void quotas_claim_add(struct query *query, const struct quota_claim *claim)
         highest(claim, of[QUOTA_ORDERS_PENDING], sums.orders),
         highest(claim, of[QUOTA_FILES_PENDING], sums.files),
         highest(claim, uploads_max, sums.uploads),
-        highest(claim, of[QUOTA_STORED_BYTES], 1),
+        highest(claim, of[QUOTA_STORED_BYTES], claim->is_covered ? 0 : 1),
         day,
         highest(claim, of[QUOTA_FILES_DAY], sums.files_day),
         day,

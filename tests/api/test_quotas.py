@@ -158,6 +158,18 @@ def test_a_reserve_of_exactly_one_order_covers_it_in_a_later_term(stack):
     balanced(account, 4)
 
 
+def test_a_covered_order_with_a_new_text_is_created_with_the_store_full(stack):
+    """The reserve was claimed while there was room; a text adds a claim, but no bytes."""
+    account = stack.account_new()
+    quota(account, "storedBytes", 1000)
+    assert account.create(["a.jpg", "b.jpg"]).status == 201
+    stack.sql("UPDATE account_usage SET orders_pending = orders_pending + 2, files_pending = files_pending + 4, uploads_pending = "
+              f"uploads_pending + 4, files_day = files_day + 4, stored_bytes = 1000 WHERE account_id = {account.account}")
+    stack.redis("SET", reserve_key(account), f"{int(time.time()) // 10} 2 4 4")
+    answer = embed(account, ["a new text"])
+    assert answer.status == 201, answer
+
+
 def test_a_reserve_that_redis_lost_is_free_again_after_the_reconciliation(stack):
     account, keys = busy(stack)
     stack.redis("DEL", reserve_key(account))

@@ -166,6 +166,12 @@ static enum creation_end twin_judge(struct creation *creation)
     return AGAIN;
 }
 
+/* True after a deadlock or a lock wait timeout, which the next attempt may not meet. */
+static bool is_conflict(const struct domain *domain)
+{
+    return domain->context->error == IW_SERVICE_UNAVAILABLE && db_is_conflict(domain->db.connection);
+}
+
 /* After a refusal by a quota, tries again without the claim ahead, or if the quota has room meanwhile. */
 static enum creation_end quota_judge(struct creation *creation)
 {
@@ -176,7 +182,7 @@ static enum creation_end quota_judge(struct creation *creation)
         return AGAIN;
     context_clear(context);
     if (quota_refuse(creation->domain, &creation->claim, &creation->view->refusal) != IW_OK)
-        return REFUSED;
+        return is_conflict(creation->domain) ? AGAIN : REFUSED;
     context_fail(context, IW_USAGE_LIMIT_EXCEEDED, NULL);
     return AGAIN;
 }
@@ -201,7 +207,7 @@ static enum creation_end attempt(struct creation *creation)
     if (error == IW_USAGE_LIMIT_EXCEEDED)
         return quota_judge(creation);
     if (error != IW_OK)
-        return error == IW_SERVICE_UNAVAILABLE && db_is_conflict(db->connection) ? AGAIN : REFUSED;
+        return is_conflict(creation->domain) ? AGAIN : REFUSED;
     order_request_view(arena, &row, file_ids, creation->view);
     return CREATED;
 }
@@ -243,6 +249,7 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
     struct creation creation = {
         .domain = domain, .admission = admission, .requested = requested, .view = view};
     enum creation_end end = OPEN;
+    view->refusal.limit = 0;
     for (size_t i = 0; end == OPEN && i < sizeof steps / sizeof steps[0]; i++)
         end = steps[i](&creation);
     reserve_return(domain, &creation.claim, end == CREATED);

@@ -17,7 +17,7 @@ struct order_view {
     struct order order;
     struct order_file *files;   /* order.file_count files, then the original; order.file_rows in all */
     bool is_replay;             /* order_create found it */
-    struct quota_state refusal; /* valid after USAGE_LIMIT_EXCEEDED */
+    struct quota_state refusal; /* of USAGE_LIMIT_EXCEEDED; limit 0 if the quota has room again */
 };
 
 /* ORDER_NOT_FOUND, also for an order of another account. */

@@ -133,7 +133,7 @@ enum iw_error sign_in_password(struct domain *domain, const char *email, const c
     error = hash_renew(domain, &user, password, &is_right);
     if (error == IW_OK && is_right)
         error = password_accept(domain, &user, place, sign_in);
-    if (!is_right || is_changed(domain, error))
+    if ((error == IW_OK && !is_right) || is_changed(domain, error))
         return refuse(domain, &user, email, place);
     return error == IW_OK && user.totp_enabled_ms == 0 ? throttle_clear(domain, &attempt) : error;
 }
