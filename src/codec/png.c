@@ -787,8 +787,10 @@ static void png_step_encode(struct png_job *job)
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (job->palette != NULL)
         png_write_palette(job);
-    png_write_info(png, job->info);
+    /* Readers drop a colour space after PLTE (PNG 1.2, 4.2.2). */
+    png_write_info_before_PLTE(png, job->info);
     chunks_write(job, false);
+    png_write_info(png, job->info);
     if (job->depth_bits < 8)
         png_set_packing(png);
     if (image->depth_bits == 16 && BYTE_ORDER == LITTLE_ENDIAN)

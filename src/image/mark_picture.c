@@ -182,6 +182,9 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         error = marked(marking, try);
     if (error == IW_WATERMARK_NOT_EMBEDDABLE && marking->context->error == IW_OK)
         return IW_OK;
+    struct context_note **notes_end = &marking->context->notes;
+    while (*notes_end != NULL)
+        notes_end = &(*notes_end)->next;
     if (error == IW_OK)
         error = codec_encode(marking->context, marking->picture, marking->bytes);
     if (error != IW_OK)
@@ -194,8 +197,10 @@ static enum iw_error tried(struct marking *marking, const struct try *try)
         error = top_read_back(marking);
     if (!is_grown && error == IW_OK && !marking->reads)
         error = whole_read_back(marking);
-    if (error != IW_OK || !marking->reads)
+    if (error != IW_OK || !marking->reads) {
         bytes_free(marking->bytes);
+        *notes_end = NULL; /* they are about a result that is not delivered */
+    }
     return error;
 }
 

@@ -12,9 +12,9 @@ import socket
 import struct
 import sys
 
-# struct image_answer of src/image/image_protocol.h.
-ERROR_AT, NOTE_CODE_AT, NOTE_CODE_BYTES, NOTE_AT, NOTE_BYTES = 16, 1016, 40, 1056, 512
-MESSAGE_BYTES, FILES_MAX = 4096, 8
+# struct image_answer of src/image/image_protocol.h; it ends with the code of the note, the note and the id of the key.
+ERROR_AT, NOTE_CODE_BYTES, NOTE_BYTES, KEY_ID_BYTES = 16, 40, 512, 24
+MESSAGE_BYTES, FILES_MAX = 1 << 17, 8
 
 
 def noted(answer, note):
@@ -23,8 +23,9 @@ def noted(answer, note):
     if kind == 0 or struct.unpack_from("=I", answer, ERROR_AT)[0] != 0:
         return answer
     answer = bytearray(answer)
-    struct.pack_into(f"{NOTE_CODE_BYTES}s", answer, NOTE_CODE_AT, note["code"].encode())
-    struct.pack_into(f"{NOTE_BYTES}s", answer, NOTE_AT, note["message"].replace("JOB", str(ticket)).encode())
+    note_at = len(answer) - KEY_ID_BYTES - NOTE_BYTES
+    struct.pack_into(f"{NOTE_CODE_BYTES}s", answer, note_at - NOTE_CODE_BYTES, note["code"].encode())
+    struct.pack_into(f"{NOTE_BYTES}s", answer, note_at, note["message"].replace("JOB", str(ticket)).encode())
     return bytes(answer)
 
 

@@ -139,7 +139,7 @@ def test_the_operator_reads_a_number_that_no_account_has(client, stack, photo, t
     assert ctl(stack, "image", "embed", "--id", "00000000deadbeef", str(plain), str(foreign)).returncode == 0
     told = verbose(stack, tmp_path, foreign.read_bytes())
     assert (told.returncode, told.stdout) == (0, "00000000deadbeef\n")
-    assert "correlation " in told.stderr and "number 00000000deadbeef: no account has a text with it" in told.stderr, told.stderr
+    assert "correlation " in told.stderr and "number 00000000deadbeef: no account has a text with this number" in told.stderr, told.stderr
     assert extract(client, foreign.read_bytes())["status"] == "undetected"
     unmarked = verbose(stack, tmp_path, photo)
     assert unmarked.returncode == 1 and "number" not in unmarked.stderr

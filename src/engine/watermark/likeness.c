@@ -6,7 +6,7 @@
 #include "engine/clones.h"
 #include "engine/watermark/lattice.h"
 
-enum { contrast_reach = 3, contrast_most = 31, places_most = 2 * 255 };
+enum { contrast_reach = 3, contrast_most = 31, places_most = 2 * 255, pitch_most = 128 };
 
 /*
  * From match_least deviations on, pictures are the same. Below, a marked picture with enough detail differs
@@ -293,7 +293,7 @@ static bool is_valid(const struct watermark_view *view)
 void likeness_view_read(const void *bytes, size_t length, struct watermark_view *view)
 {
     memset(view, 0, sizeof *view);
-    if (length > sizeof *view)
+    if (length == 0 || length > sizeof *view)
         return;
     memcpy(view, bytes, length);
     if (!is_valid(view) || WATERMARK_VIEW_BYTES(view) != length)
@@ -315,10 +315,11 @@ static struct watermark_likeness likeness_find(const struct watermark_view *mark
         view_halve(&views[1]);
     views_compare(views, &likeness);
     double wanted = isfinite(likeness.wanted) ? likeness.wanted : 0;
-    view_halve(&views[0]);
-    view_halve(&views[1]);
-    if (likeness.match < match_least)
+    if (likeness.match < match_least && views[0].pitch_chips < pitch_most) {
+        view_halve(&views[0]);
+        view_halve(&views[1]);
         views_compare(views, &likeness);
+    }
     likeness.wanted = wanted;
     return likeness;
 }

@@ -24,6 +24,26 @@ static void test_png_damaged_text(void)
     bytes_free(&file);
 }
 
+/* Readers drop a colour space that follows the palette. */
+static void test_png_colour_space_before_palette(void)
+{
+    static const unsigned char gamma[4] = {0, 1, 0x86, 0xA0};
+    const struct made_spec *specs[] = {&colored, &png};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct codec_bytes file = make_picture(specs[i]), again;
+        if (!holds(&file, "gAMA"))
+            png_insert(&file, png_at(&file, holds(&file, "PLTE") ? "PLTE" : "IDAT"), "gAMA", gamma,
+                       sizeof gamma);
+        again = recode(&file);
+        CU_ASSERT(holds(&again, "gAMA"));
+        if (holds(&again, "PLTE"))
+            CU_ASSERT(png_at(&again, "gAMA") < png_at(&again, "PLTE"));
+        CU_ASSERT(holds(&again, "PLTE") || specs[i] != &colored);
+        bytes_free(&again);
+        bytes_free(&file);
+    }
+}
+
 /* As in libpng, a tRNS chunk that does not fit the picture is ignored. */
 static void test_png_transparency_that_does_not_fit(void)
 {
@@ -157,6 +177,7 @@ int main(void)
         {"PNG: without its end", test_png_without_end},
         {"PNG: one checksum of two", test_png_checksums},
         {"PNG: pixels in odd pieces", test_png_odd_stream},
+        {"PNG: a colour space stands before the palette", test_png_colour_space_before_palette},
         {"PNG: kinds refused", test_png_kinds},
         {"PNG: animations", test_png_animation},
         CU_TEST_INFO_NULL,
