@@ -22,8 +22,8 @@ static const double step_again = 0.3;
 static const double step_least = 0.03;
 
 /*
- * Agreement of the tones in standard deviations of the noise. The best window of an unmarked
- * picture reaches 4 to 6, and the fitted first region 7. Marked ones have 9 or more there.
+ * Agreement of the tones, in standard deviations of the noise. In an unmarked picture the best window
+ * reaches 4 to 6, and the fitted first region 7. Marked pictures reach 9 or more there.
  */
 static const double start_least = 5.3;
 static const double certainty_least = 7.5;
@@ -39,7 +39,7 @@ struct projection {
 struct region {
     double middle[2];
     double radius;
-    double energy; /* of the tones in it; half of it is the variance of their agreement */
+    double energy; /* of the region's tones; half of it is the variance of their agreement */
 };
 
 /* ---- projections ---- */
@@ -58,7 +58,7 @@ static void projection_chips(const struct projection *projection, const double p
     chips[1] = (matrix[2] * place[0] + matrix[3] * place[1] + projection->offset[1]) / depth;
 }
 
-/* The affine pose that fits at a place: derivative of the chips, row by row. */
+/* Computes the affine pose that fits at a place: the derivative of the chips, row by row. */
 static void projection_slope(const struct projection *projection, const double place[2], double slope[4])
 {
     double depth = projection_depth(projection, place);
@@ -86,8 +86,8 @@ static void projection_move(struct projection *projection, double x, double y)
 }
 
 /*
- * Changes one parameter so that chips at the edge of the region change by step: offset, matrix,
- * then slant. The slant keeps the offset and the slope at the region's middle.
+ * Changes a parameter (offset, matrix or slant, in this order) so that the chips at the edge of the region
+ * change by step. The slant keeps the offset and the slope at the region's middle.
  */
 static void projection_step(struct projection *projection, const struct region *region, int parameter,
                             double step)
@@ -131,7 +131,7 @@ static void row_add(float *restrict real, float *restrict imaginary, const float
     }
 }
 
-/* Cosine and sine at the places of a block along one axis, relative to its centre. */
+/* Computes the cosine and sine at the places of a block along an axis, relative to the block's centre. */
 static void waves_fill(double frequency, float cosines[block_px], float sines[block_px])
 {
     double turn = 2 * M_PI * frequency;
@@ -148,7 +148,7 @@ static void waves_fill(double frequency, float cosines[block_px], float sines[bl
     }
 }
 
-/* The sum of samples * exp(-2 pi j f x) over a block; x is relative to its centre. */
+/* Returns the sum of samples * exp(-2 pi j f x) over a block; x is relative to the block's centre. */
 static struct value block_tone(const struct bend *bend, int block, double fx, double fy)
 {
     float real[block_px] = {0};
@@ -197,7 +197,7 @@ static double block_measure(struct bend *bend, const struct projection *projecti
     return energy;
 }
 
-/* A block's tone, with the phase of chips undone. */
+/* Returns a block's tone after undoing the phase of the chips. */
 static struct value tone_turned(const struct bend *bend, int block, unsigned i, const double chips[2])
 {
     const struct lattice_tone *tone = &bend->reader->lattice->tones[i];
@@ -286,7 +286,7 @@ static int region_take(struct bend *bend, const struct projection *projection,
     return count;
 }
 
-/* Agreement of all tones in the region. */
+/* Returns the agreement of all tones in the region. */
 static double projection_score(const struct bend *bend, const struct projection *projection)
 {
     double sum = 0;
@@ -305,7 +305,10 @@ static double projection_score(const struct bend *bend, const struct projection 
     return sum;
 }
 
-/* Coordinate ascent with steps that halve. Returns the agreement in standard deviations. */
+/*
+ * Improves the projection by coordinate ascent with halving steps. Returns the agreement in standard
+ * deviations.
+ */
 static double projection_ascend(const struct bend *bend, struct projection *projection,
                                 const struct region *region, double step)
 {
@@ -324,7 +327,7 @@ static double projection_ascend(const struct bend *bend, struct projection *proj
                 best = score;
                 *projection = tried;
                 is_better = true;
-                i |= 1; /* the step back leads to the place before */
+                i |= 1; /* skips the opposite step, which would undo this step */
             }
         }
         if (!is_better)
@@ -333,7 +336,7 @@ static double projection_ascend(const struct bend *bend, struct projection *proj
     return best / (sqrt(region->energy / 2) + 1e-20);
 }
 
-/* Fits while the region grows to the whole plane. False if the tones do not agree. */
+/* Fits the projection while the region grows to the whole plane. Returns false if the tones do not agree. */
 static bool projection_fit(struct bend *bend, struct projection *projection, struct region *region,
                            const float weights[lattice_tones])
 {
@@ -351,7 +354,7 @@ static bool projection_fit(struct bend *bend, struct projection *projection, str
 
 /* ---- resampling ---- */
 
-/* Weights of four samples around a place: the cubic of Catmull and Rom. */
+/* Computes the weights of four samples around a place: the cubic of Catmull and Rom. */
 static void cubic_fill(float at, float weights[4])
 {
     weights[0] = at * (-0.5f + at * (1 - 0.5f * at));
@@ -360,7 +363,7 @@ static void cubic_fill(float at, float weights[4])
     weights[3] = at * at * (-0.5f + 0.5f * at);
 }
 
-/* Interpolate; 0 outside. */
+/* Interpolates the samples. Returns 0 outside the plane. */
 static float sample_at(const float *samples, const struct plane *plane, double x, double y)
 {
     float across[4];
@@ -382,7 +385,9 @@ static float sample_at(const float *samples, const struct plane *plane, double x
     return sum;
 }
 
-/* Resamples a plane from a projection to an affine pose: solve the projection for the place of given chips.
+/*
+ * Resamples a plane from a projection to an affine pose, by solving the projection for the place of given
+ * chips.
  */
 static void plane_flatten(const struct bend *bend, const struct projection *projection,
                           const struct pose *pose, const float *from, float *to)

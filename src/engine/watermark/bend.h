@@ -1,9 +1,9 @@
 /*
  * Reads a picture in perspective, from a pose that fits only a part of it.
  *
- * The plane is divided into blocks. A few neighbouring blocks in which the tones agree are the
- * start. From there the region grows, and a projection is fitted to the phases of all tones in
- * it. If it covers the plane, the plane is resampled without the perspective and decoded.
+ * The plane is divided into blocks. Reading starts from a few neighbouring blocks in which the tones agree.
+ * From there the region grows, and a projection is fitted to the phases of all tones in the region. If the
+ * region covers the plane, the plane is resampled without the perspective and decoded.
  *
  * Method: region growing with a parametric motion model, as in B. D. Lucas and T. Kanade 1981,
  * on the phases of known tones.
@@ -23,20 +23,23 @@ struct bend {
     const struct plane *plane;
     int across; /* blocks */
     int down;
-    struct value (*tones)[lattice_tones]; /* of each block, relative to its centre and the keyed phases */
+    struct value (*tones)[lattice_tones]; /* of each block, relative to the block's centre and keyed phases */
     bool *is_inside;                      /* of each block: in the region */
     fftwf_complex *fit;
     fftwf_plan fit_plan; /* owned */
 };
 
-/* False if memory is short, or the plane is too small. Call bend_fini in any case. The other arguments are
- * borrowed.
+/*
+ * Returns false if memory is short or the plane is too small. Call bend_fini in any case. bend borrows the
+ * other arguments.
  */
 bool bend_init(struct bend *bend, struct reader *reader, const struct whitened *whitened,
                const struct plane *plane);
 void bend_fini(struct bend *bend);
 
-/* Reads near a pose. weights: of each tone, the inverse of the noise's amplitude. The reader has the number.
+/*
+ * Reads near a pose. Returns true if a number was read; the reader holds the number. weights is the inverse
+ * of the noise's amplitude at each tone.
  */
 bool bend_read(struct bend *bend, const struct pose *pose, const float weights[lattice_tones]);
 

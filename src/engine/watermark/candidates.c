@@ -16,7 +16,7 @@ enum {
 /* At most one false answer in this many readings of pictures without a mark of the key. */
 static const double readings_per_false_answer = 1e9;
 
-static const double certainty_most = 1e15; /* a number of JavaScript has 53 bits */
+static const double certainty_most = 1e15; /* JavaScript's numbers have 53 bits */
 
 struct word {
     uint64_t parts[word_parts]; /* a set bit is a coded 1 */
@@ -47,7 +47,10 @@ static void word_add(struct word *to, const struct word *word)
         to->parts[i] ^= word->parts[i];
 }
 
-/* The CRC starts with a constant, so the word of 0 is not zero: only the first byte's words contain it. */
+/*
+ * The CRC starts with a constant, so the word of the number 0 is not zero. Only the first byte's words
+ * include that word.
+ */
 static void words_fill(struct candidates *candidates, const struct polar *polar)
 {
     const struct word zero = word_of(polar, 0);

@@ -1,7 +1,7 @@
 /*
- * Reading with candidates: which of some known numbers does a picture carry?
+ * Finds which of some known numbers a picture carries.
  *
- * The blind reader asks for one of 2^64 numbers. An account has far fewer, so their words can all be
+ * The blind reader asks for one of 2^64 numbers. An account has far fewer numbers, so all their words can be
  * correlated with the received bits, and a much weaker mark is certain.
  */
 #ifndef ENGINE_WATERMARK_CANDIDATES_H
@@ -17,7 +17,10 @@
 
 struct candidates;
 
-/* The tables belong to the workspace (about 400 KiB), the numbers to the caller. NULL if memory is short. */
+/*
+ * Returns NULL if memory is short. The tables (about 400 KiB) belong to the workspace, the numbers to the
+ * caller.
+ */
 struct candidates *candidates_new(const struct watermark_candidates *numbers, const struct polar *polar,
                                   struct workspace *workspace);
 
@@ -28,10 +31,10 @@ struct candidates *candidates_new(const struct watermark_candidates *numbers, co
 float candidates_best(struct candidates *candidates, uint64_t mask, const float ratios[polar_length],
                       uint64_t *number);
 
-/* The correlation, in standard deviations, from which on a candidate is certain. */
+/* Returns the least correlation, in standard deviations, at which a candidate is certain. */
 double candidates_correlation_least(const struct candidates *candidates);
 
-/* One of struct watermark_numbers' certainties. candidates may be NULL. */
+/* Returns a certainty for struct watermark_numbers. candidates may be NULL. */
 int64_t candidates_certainty(const struct candidates *candidates, double correlation);
 
 #endif

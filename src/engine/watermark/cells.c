@@ -3,11 +3,11 @@
 #include <math.h>
 
 /*
- * No published source; tests/bench/watermark_growth measures the effect of each on bytes, butteraugli and
- * readings.
+ * No published source; tests/bench/watermark_growth measures the effect of each constant on bytes,
+ * butteraugli and readings.
  *
- * The highest frequency of the underlay has 14 cycles a period, so 40 cells sample it 2.8 times a cycle. A
- * cell of the overlay has two chips: its full amplitude ends at 0.2 cycles a chip.
+ * The highest frequency of the underlay has 14 cycles a period, so 34 cells take 2.4 samples a cycle. A cell
+ * of the overlay is two chips wide, because the full amplitude of the overlay ends at 0.2 cycles a chip.
  */
 enum {
     underlay_cells = 34,            /* a side of a period */
@@ -16,20 +16,20 @@ enum {
     step_chips = 32, /* from one stripe to the next */
     step_grey_chips = 16,
     stripe_dense_chips = 12,
-    /* Sparse stripes are parts of the others, so that a second mark removes them. */
+    /* Sparse stripes lie within the stripes of a second mark, which removes them. */
     step_sparse_chips = 64,
     stripe_small_chips = 6,
     small_chips = 500000
 };
 
 /*
- * J. Max 1960, "Quantizing for minimum distortion": the best three levels of a Gaussian are 0 below 0.612
- * standard deviations. Then 54 % of the cells are not 0.
+ * J. Max 1960, "Quantizing for minimum distortion": the best quantiser of a Gaussian with three levels
+ * returns 0 below 0.612 standard deviations, so that 54 % of the cells are not 0.
  */
 static const float underlay_threshold = 0.612f;
 static const float underlay_level = 1.36f; /* 1 / sqrt(0.54), for a variance of 1 */
 
-/* Sparser than Max's: as many bytes for a cell that is not 0, and the fewer are as strong. */
+/* Sparser than Max's cells: a cell that is not 0 costs as many bytes, and fewer cells are as strong. */
 static const float overlay_threshold = 1.2f; /* standard deviations of a cell's mean */
 static const float overlay_level = 2.0f;     /* grey levels */
 
@@ -52,7 +52,7 @@ static float level_of(float value, float threshold)
     return value > threshold ? 1.0f : value < -threshold ? -1.0f : 0.0f;
 }
 
-/* Enlarge cells by cells values to side_px by side_px. */
+/* Enlarges cells by cells values to side_px by side_px. */
 static float *enlarged(const float *values, int cells, int side_px, struct workspace *workspace)
 {
     float *tile = workspace_take_unset(workspace, (size_t)side_px * (size_t)side_px, sizeof *tile);
@@ -83,7 +83,9 @@ float *cells_underlay(const struct lattice *lattice, const struct lattice_band *
     return enlarged(added, underlay_cells, side_px, workspace);
 }
 
-/* Means of two by two chips of the tile, which wraps, in units of their standard deviation. */
+/*
+ * Returns the means of two by two chips of the tile, which wraps, in units of the means' standard deviation.
+ */
 static float *means(const float *tile, struct workspace *workspace)
 {
     const int cells = overlay_cells;

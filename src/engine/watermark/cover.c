@@ -11,13 +11,13 @@ enum {
 };
 
 /*
- * Standard deviations of the correlation in a window. Its size gives 6 for a mark all over the picture. A
- * window without the mark exceeds 3 with a probability of 0.001.
+ * Correlation in a window, in standard deviations. The window is so large that a mark all over the picture
+ * gives 6. A window without the mark exceeds 3 with a probability of 0.001.
  */
 static const double inside_wanted = 6.0;
 static const double inside_least = 3.0;
 
-/* Sums over cells, then over all cells above and to the left. */
+/* Sums over each cell, later over all cells above and to the left. */
 struct cover {
     const struct plane *plane;
     const struct pose *pose;
@@ -41,7 +41,7 @@ static int chip_at(double chips)
     return at < 0 ? at + lattice_period : at;
 }
 
-/* Correlates a whitened row with the pattern of the word in its pose. */
+/* Correlates a whitened row with the pattern of the word in the pose that was read. */
 static void row_add(void *closure, int y, float *detail, const float *activity)
 {
     const struct cover *cover = closure;
@@ -64,7 +64,7 @@ static void row_add(void *closure, int y, float *detail, const float *activity)
     }
 }
 
-/* The tones are those of every mark of the key, so only the word is compared. */
+/* Compares only the word, because every mark of the key has the same tones. */
 static bool cells_fill(struct cover *cover, struct reader *reader)
 {
     struct workspace *workspace = reader->workspace;
@@ -103,7 +103,7 @@ static double deviations(const struct cover *cover, const int from[2], const int
     return squares > 0 ? window_of(cover, cover->sums, from, to) / sqrt(squares) : 0;
 }
 
-/* Half a window's side in cells. -1 if the mark is too weak to be located. */
+/* Returns half a window's side in cells, or -1 if the mark is too weak to be located. */
 static int reach_of(const struct cover *cover)
 {
     const int from[] = {0, 0}, to[] = {cover->columns, cover->rows};
@@ -119,7 +119,9 @@ static int limited(int value, int most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Finds the cells in whose window the mark is. Returns the pixels of the others that have detail. */
+/*
+ * Finds the cells whose window holds the mark. Returns the number of pixels with detail in the other cells.
+ */
 static size_t cells_decide(struct cover *cover, int reach, size_t *inside_px)
 {
     size_t left_px = 0;

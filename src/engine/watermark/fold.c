@@ -42,8 +42,8 @@ void fold_row(struct fold *fold, int y, const float *row, int width)
 }
 
 /*
- * Combines the four periods into one. sign is 1 for the lattice's points; half points alternate
- * in sign (-1).
+ * Combines the four periods into a single period. sign is 1 for the lattice's points and -1 for half points,
+ * which alternate in sign.
  */
 static void period_take(const struct fold *fold, float sign, float *period)
 {
@@ -57,7 +57,7 @@ static void period_take(const struct fold *fold, float sign, float *period)
     }
 }
 
-/* Transform one row along x. */
+/* Transforms a row along x. */
 ENGINE_CLONES
 static void row_transform(const float *row, const float cosine[][fold_lanes], const float sine[][fold_lanes],
                           float real[fold_lanes], float imaginary[fold_lanes])
@@ -74,7 +74,7 @@ static void row_transform(const float *row, const float cosine[][fold_lanes], co
     memcpy(imaginary, sums[1], sizeof sums[1]);
 }
 
-/* Sums along y of a frequency ky and of its mirror, for all frequencies along x. */
+/* Sums along y of a frequency ky and of the mirrored frequency, for all frequencies along x. */
 struct columns {
     float real[2][fold_lanes]; /* index 0: the frequency, 1: its mirror */
     float imaginary[2][fold_lanes];

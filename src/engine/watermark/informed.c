@@ -16,7 +16,7 @@ struct overlay {
     struct reader *reader;
     const struct plane *suspect;
     struct plane original;
-    double step; /* pixels of the original per pixel of its plane */
+    double step; /* pixels of the original per pixel of the plane */
     struct affine_map registration;
     float *inside;
 };
@@ -28,8 +28,8 @@ static void product(const float *a, const float *b, float *to, size_t count)
 }
 
 /*
- * residual = suspect - mean - gain * (warped - its mean). The gain is the local least-squares
- * fit, so changes of brightness, contrast and curves cancel.
+ * residual = suspect - mean - gain * (warped - mean of warped). The gain is the local least-squares fit, so
+ * changes of brightness, contrast and curves cancel.
  */
 static bool residual_take(const struct plane *plane, const float *suspect, const float *warped,
                           float *residual, struct workspace *workspace)
@@ -63,7 +63,7 @@ static bool residual_take(const struct plane *plane, const float *suspect, const
     return true;
 }
 
-/* Whitens one channel's residual. The result belongs to the workspace; NULL if memory is short. */
+/* Whitens a channel's residual. Returns NULL if memory is short. The result belongs to the workspace. */
 static float *channel_whiten(struct overlay *overlay, const float *suspect, const float *original, int blur)
 {
     struct workspace *workspace = overlay->reader->workspace;
@@ -118,7 +118,7 @@ static enum iw_error overlay_make(struct overlay *overlay, const struct image *o
     return IW_OK;
 }
 
-/* Derives the pose of the pattern; its origin is the original's corner. */
+/* Derives the pose of the pattern, whose origin is the original's corner. */
 static struct pose overlay_pose(const struct overlay *overlay, double chip_px)
 {
     const struct affine_map *map = &overlay->registration;

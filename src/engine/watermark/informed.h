@@ -9,7 +9,7 @@
 #include "engine/watermark/reader.h"
 #include "engine/watermark/watermark.h"
 
-/* WATERMARK_NOT_FOUND if the pictures do not match or no number is read. */
+/* Returns WATERMARK_NOT_FOUND if the pictures do not match or no number is read. */
 enum iw_error informed_read(struct reader *reader, const struct plane *suspect, const struct image *original,
                             struct watermark_report *report) IW_MUST_USE;
 

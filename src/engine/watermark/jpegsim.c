@@ -32,13 +32,13 @@ static const float c7 = 0.09754516100806417f;
 /* 3 * 2^22: adding and subtracting it rounds a number below 2^22 to the nearest integer, halves to even. */
 static const float rounder = 12582912.0f;
 
-/* block_side rows of blocks, and the same with every block transposed. */
+/* A row of blocks, and the same row with every block transposed. */
 struct strip {
     float lines[block_side][strip_lanes];
     float transposed[block_side][strip_lanes];
 };
 
-/* Apply the DCT down the columns, even and odd halves separately. */
+/* Applies the DCT down the columns, even and odd halves separately. */
 ENGINE_CLONES
 static void dct_columns(float lines[block_side][strip_lanes])
 {
@@ -134,7 +134,7 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Blocks beyond the right and the lower edge repeat the last sample. */
+/* Loads a strip. Blocks beyond the right and the lower edge repeat the last sample. */
 static void strip_load(struct strip *strip, const float *plane, int width, int rows, int columns,
                        float offset)
 {
@@ -150,7 +150,7 @@ static void strip_load(struct strip *strip, const float *plane, int width, int r
     }
 }
 
-/* Round and clip to the range of a byte, as a decoder does. */
+/* Rounds and clips to the range of a byte, as a decoder does. */
 ENGINE_CLONES
 static void line_store(const float *restrict line, float *restrict to, int columns, float offset)
 {

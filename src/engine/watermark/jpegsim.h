@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* Transform, quantise and restore every 8x8 block in place. */
+/* Transforms, quantises and restores every 8x8 block in place. */
 void jpegsim_luma(float *plane, int width, int height, float coarseness);
 
 /*
- * The same for chroma, subsampled 2x2 and stretched back. half is scratch of width * height / 4
- * + width + height values.
+ * Does the same for chroma, subsampled 2x2 and stretched back. half is scratch of width * height / 4 + width
+ * + height values.
  */
 void jpegsim_chroma(float *plane, int width, int height, float coarseness, float *half);
 

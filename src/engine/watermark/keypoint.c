@@ -76,7 +76,7 @@ static bool level_respond(struct keypoint_level *level, struct workspace *worksp
     return true;
 }
 
-/* True at an extremum that is not on an edge. */
+/* Returns true at an extremum that is not on an edge. */
 static bool is_point(const struct keypoint_level *level, int x, int y)
 {
     float middle = at(level->response, level, x, y);

@@ -54,7 +54,7 @@ uint32_t keystream_word(struct keystream *stream)
     return stream->block[stream->used++];
 }
 
-/* Uniform in 0 .. bound - 1; bound is not 0. */
+/* Returns a uniform number in 0 .. bound - 1; bound is not 0. */
 static uint32_t keystream_below(struct keystream *stream, uint32_t bound)
 {
     uint32_t least = (uint32_t)(-bound) % bound;

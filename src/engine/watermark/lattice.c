@@ -9,7 +9,7 @@
 
 #include "engine/watermark/keystream.h"
 
-/* The key has one stream for each of these. */
+/* The key has a separate stream for each purpose. */
 enum purpose { PURPOSE_TONES = 1, PURPOSE_LUMA, PURPOSE_CHROMA, PURPOSE_NUMBER, PURPOSES };
 
 /* Amplitude of a band over frequency, in cycles a chip. */
@@ -65,8 +65,8 @@ static double uniform(struct keystream *stream)
 }
 
 /*
- * Tones are uniform over the logarithm of the frequency and over the angle. If no free point
- * fits a tone, the range of radii widens, so every key terminates.
+ * Draws tones uniformly over the logarithm of the frequency and over the angle. If no free point fits a
+ * tone, the range of radii widens, so the search ends for every key.
  */
 static void tones_draw(struct lattice *lattice, const struct form *form, const uint8_t key[32],
                        uint32_t purpose)
@@ -118,7 +118,10 @@ static int point_compare(const void *left, const void *right)
     return a->kx != b->kx ? a->kx - b->kx : a->ky - b->ky;
 }
 
-/* The axes are excluded, because edges of pictures and of JPEG's blocks are there. */
+/*
+ * Lists the points of a band. The axes are excluded, because the edges of pictures and of JPEG's blocks lie
+ * there.
+ */
 static void points_list(const struct lattice *lattice, const struct band_shape *shape,
                         struct lattice_band *band)
 {
@@ -147,8 +150,8 @@ static void points_list(const struct lattice *lattice, const struct band_shape *
 }
 
 /*
- * Every run of polar_length parts, in order of frequency, holds each coded bit once. So all
- * bits get the same mixture of frequencies.
+ * Every run of polar_length parts, in order of frequency, holds each coded bit once, so all bits get the
+ * same mixture of frequencies.
  */
 static void bits_spread(struct lattice_band *band, const uint8_t key[32], uint32_t purpose)
 {

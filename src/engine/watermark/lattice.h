@@ -1,10 +1,9 @@
 /*
- * The pattern of the watermark, derived from the secret key. Independent of any picture.
+ * The pattern of the watermark. It is derived from the secret key and does not depend on the picture.
  *
- * The pattern repeats after lattice_period chips both ways, so its spectrum lies on the points
- * k / lattice_period (cycles a chip) of a lattice. Tones of known phase serve to find the pose.
- * Every other point of a band carries two coded bits, in the signs of its real and imaginary
- * part.
+ * The pattern repeats after lattice_period chips both ways, so its spectrum lies on the points k /
+ * lattice_period (cycles a chip) of a lattice. Tones of known phase serve to find the pose. Each point of a
+ * band that is not a tone carries two coded bits, in the signs of the real and the imaginary part.
  */
 #ifndef ENGINE_WATERMARK_LATTICE_H
 #define ENGINE_WATERMARK_LATTICE_H
@@ -42,7 +41,7 @@ struct lattice_tone {
     int16_t kx;
     int16_t ky;
     float amplitude;
-    float cosine; /* of its phase */
+    float cosine; /* of the tone's phase */
     float sine;
 };
 
@@ -71,8 +70,8 @@ struct lattice_content {
 };
 
 /*
- * Makes one period of the pattern as side_px by side_px samples; a sample lies at the centre of
- * its pixel. The tile belongs to the workspace. NULL if memory is short.
+ * Makes one period of the pattern as side_px by side_px samples; each sample lies at the centre of a pixel.
+ * Returns NULL if memory is short. The tile belongs to the workspace.
  */
 float *lattice_tile(const struct lattice *lattice, const struct lattice_content *content, int side_px,
                     struct workspace *workspace);

@@ -9,25 +9,25 @@
 enum { contrast_reach = 3, contrast_most = 31, places_most = 2 * 255, pitch_most = 128 };
 
 /*
- * From match_least deviations on, pictures are the same. Below, a marked picture with enough detail differs
- * if a piece inside has less than share_most of the match it would have. Measured by
- * tests/bench/watermark_forging on training pictures.
+ * Pictures are the same if they match by at least match_least deviations. Below that, a marked picture with
+ * enough detail differs if a piece inside has less than share_most of the match that the same picture would
+ * have. Measured by tests/bench/watermark_forging on training pictures.
  */
 static const double match_least = 7.5;
 static const double wanted_least = 6.0;
 static const double share_most = 0.65;
 
-/* Levels. Smaller deviations are noise of compression. */
+/* In grey levels. Smaller deviations are noise of compression. */
 static const float deviation_floor = 3.0f;
 
-/* Contrasts of a view; 0 outside of the picture. */
+/* Contrasts of a view; 0 outside the picture. */
 struct contrasts {
     int width;
     int height;
     int16_t at[WATERMARK_VIEW_PX_MOST];
 };
 
-/* Halve a view until it has the pitch. */
+/* Halves a view until it has the pitch. */
 static void view_halve(struct watermark_view *view)
 {
     int width = view->width / 2;
@@ -78,7 +78,7 @@ static void contrasts_fill(const struct watermark_view *view, struct contrasts *
             contrasts->at[y * view->width + x] = contrast_at(view, x, y);
 }
 
-/* Add a row's products and their squares. */
+/* Adds a row's products and their squares. */
 ENGINE_CLONES
 static void row_match(const int16_t *restrict a, const int16_t *restrict b, int count, int64_t sums[2])
 {
@@ -105,7 +105,7 @@ static int lesser(int a, int b)
     return a < b ? a : b;
 }
 
-/* A rectangle of a and the equally large one of b that begins elsewhere. */
+/* A rectangle of a, and a rectangle of the same size that begins elsewhere in b. */
 struct pair {
     const struct contrasts *a;
     const struct contrasts *b;
@@ -115,7 +115,7 @@ struct pair {
     int moved[2]; /* b's origin in a */
 };
 
-/* The common part of b, moved, and a. */
+/* Returns the part that a and the moved b have in common. */
 static struct pair pair_of(const struct contrasts *a, const struct contrasts *b, int x, int y)
 {
     struct pair pair = {.a = a, .b = b, .at = {greater(0, x), greater(0, y)}, .moved = {x, y}};
@@ -125,7 +125,7 @@ static struct pair pair_of(const struct contrasts *a, const struct contrasts *b,
     return pair;
 }
 
-/* Sums of products, and of their squares in 64ths. */
+/* Sums the products, and their squares in 64ths. */
 static void pair_sums(const struct pair *pair, int64_t sums[2])
 {
     sums[0] = sums[1] = 0;
@@ -140,7 +140,10 @@ static double deviations(const int64_t sums[2])
     return sums[1] > 0 ? (double)sums[0] / sqrt(64.0 * (double)sums[1]) : 0;
 }
 
-/* The best match of a quarter of the pair, moved by up to a pixel: a pose may not fit everywhere. */
+/*
+ * Finds the best match of a quarter of the pair, moved by up to a pixel, because a pose may not fit
+ * everywhere.
+ */
 static void quarter_sums(const struct pair *whole, int quarter, int64_t best[2])
 {
     double most = 0;
@@ -181,7 +184,7 @@ static double match_quarters(const struct contrasts *a, const struct contrasts *
     return deviations(sums);
 }
 
-/* Correlation of contrasts with those at some distance. */
+/* Returns the correlation of contrasts with the contrasts at a distance of x and y. */
 static double neighbours(const struct contrasts *contrasts, int x, int y)
 {
     int64_t near[2];
@@ -195,8 +198,8 @@ static double neighbours(const struct contrasts *contrasts, int x, int y)
 }
 
 /*
- * Neighbours in smooth pictures are alike, so there are fewer independent products than pixels: the sum over
- * all distances of both pictures' correlations is the factor by which the variance grows (Bartlett 1935,
+ * Neighbours in smooth pictures are alike, so there are fewer independent products than pixels. The variance
+ * grows by the sum over all distances of the products of both pictures' correlations (Bartlett 1935,
  * Clifford and Richardson 1989).
  */
 static double scatter_of(const struct contrasts *a, const struct contrasts *b)
@@ -209,15 +212,15 @@ static double scatter_of(const struct contrasts *a, const struct contrasts *b)
     return sqrt(fmax(variance, 1));
 }
 
-/* The places of a row or column, in pixels, at which a view may lie in another one. */
+/* The places of a row or column, in pixels, at which a view may lie in another view. */
 struct places {
     int count;
     int at[places_most];
 };
 
 /*
- * The mark gives the place modulo its period. A pose may be wrong by a pixel, so a period has three places.
- * Half of the smaller view must be inside.
+ * The mark gives the place modulo the period. A pose may be wrong by a pixel, so each period has three
+ * places. Half of the smaller view must be inside.
  */
 static void places_fill(const struct watermark_view views[2], int axis, int a, int b, struct places *places)
 {
@@ -237,7 +240,10 @@ static void places_fill(const struct watermark_view views[2], int axis, int a, i
     }
 }
 
-/* What b would have if it were a piece of a: only pieces that are almost inside are compared. */
+/*
+ * Returns the match that b would have if it were a piece of a, or HUGE_VAL unless the smaller view lies
+ * almost inside the other view.
+ */
 static double match_self(const struct contrasts *a, const struct contrasts *b, int x, int y)
 {
     struct pair pair = pair_of(a, b, x, y);
@@ -252,7 +258,7 @@ static double match_self(const struct contrasts *a, const struct contrasts *b, i
     return deviations(sums);
 }
 
-/* Compares two views of one pitch until they match; a better match than before is kept. */
+/* Compares two views of the same pitch until they match, and keeps the best match. */
 static void views_compare(const struct watermark_view views[2], struct watermark_likeness *likeness)
 {
     struct contrasts a;
@@ -281,7 +287,7 @@ static void views_compare(const struct watermark_view views[2], struct watermark
         }
 }
 
-/* Both come from elsewhere: a database, and a process that a picture may have taken over. */
+/* Checks a view, which comes from a database or from a process that a picture may have taken over. */
 static bool is_valid(const struct watermark_view *view)
 {
     bool is_power = (view->pitch_chips & (view->pitch_chips - 1)) == 0;

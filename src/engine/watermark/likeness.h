@@ -1,10 +1,11 @@
 /*
- * Compares two views: is the picture with a mark the one that the mark was added to?
+ * Compares two views to tell whether a picture with a mark is the picture that the mark was added to.
  *
- * The pixels become local contrasts, as colours, gamma and brightness do not matter. A match is the sum of
- * products of contrasts over the common part, divided by the root of their squares. That is the number of
- * standard deviations by which it exceeds chance, as the views of different pictures have products of mean 0.
- * The best place counts, because a mark gives the place of a piece only modulo its period.
+ * The pixels become local contrasts, because colours, gamma and brightness do not matter. A match is the sum
+ * of products of contrasts over the common part, divided by the root of the sum of their squares. This is
+ * the number of standard deviations by which the sum exceeds chance, because the products of different
+ * pictures have a mean of 0. The best place counts, because a mark gives the place of a piece only modulo
+ * its period.
  *
  * Source: J. P. Lewis, "Fast normalized cross-correlation", Vision Interface 1995 (matching by translation).
  */
@@ -14,20 +15,26 @@
 #include "engine/watermark/watermark.h"
 
 /*
- * How much a picture resembles the one that a mark was added to, in standard deviations of chance. 0 where a
- * view is invalid.
+ * How much a picture resembles the picture that a mark was added to, in standard deviations of chance; 0 if
+ * a view is invalid.
  */
 struct watermark_likeness {
     double match;  /* at the best place */
-    double inside; /* the same, if one of the pictures is a piece of the other */
+    double inside; /* the same, if a picture is a piece of the other */
     double wanted; /* what the same picture would have inside, unless they match: small and flat pieces have
                       little */
 };
 
-/* Takes the first WATERMARK_VIEW_BYTES of a view from where they were stored; no view if they are damaged. */
+/*
+ * Reads a view from the WATERMARK_VIEW_BYTES bytes that were stored. Sets the width to 0 if they are
+ * damaged.
+ */
 void likeness_view_read(const void *bytes, size_t length, struct watermark_view *view);
 
-/* OTHER: the mark was copied to another picture. UNKNOWN: too little is left to tell. report may be NULL. */
+/*
+ * OTHER if the mark was copied to another picture; UNKNOWN if too little is left to tell. report may be
+ * NULL.
+ */
 enum watermark_match { WATERMARK_MATCH_OTHER, WATERMARK_MATCH_UNKNOWN, WATERMARK_MATCH_SAME };
 enum watermark_match likeness_match(const struct watermark_view *marked, const struct watermark_view *seen,
                                     struct watermark_likeness *report);
