@@ -1,11 +1,11 @@
 /*
- * Compares two views to tell whether a picture with a mark is the picture that the mark was added to.
+ * Compares two views: a picture with a mark, and the picture that the mark was added to.
  *
  * The pixels become local contrasts, because colours, gamma and brightness do not matter. A match is the sum
  * of products of contrasts over the common part, divided by the root of the sum of their squares. This is
  * the number of standard deviations by which the sum exceeds chance, because the products of different
  * pictures have a mean of 0. The best place counts, because a mark gives the place of a piece only modulo
- * its period.
+ * the period.
  *
  * Source: J. P. Lewis, "Fast normalized cross-correlation", Vision Interface 1995 (matching by translation).
  */

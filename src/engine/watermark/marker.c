@@ -29,7 +29,7 @@ static void line_between(const float *restrict upper, const float *restrict lowe
         line[x] = upper[x] + down * (lower[x] - upper[x]);
 }
 
-/* Interpolates the mask for pictures larger than it: first down, then along the row. */
+/* Interpolates the mask for pictures that are larger than the mask: first down, then along the row. */
 static void row_stretched(const struct marker *marker, const float *mask, uint32_t y, float *to)
 {
     const struct marker_stretch *stretch = &marker->stretch;
@@ -93,7 +93,7 @@ static void row_pattern(const struct marker *marker, const float *tile, uint32_t
         row_product(row + left, line, width - left < marker->period_px ? width - left : marker->period_px);
 }
 
-/* Repeat a line of the cells along the row, if it has one. */
+/* Repeats a line of the cells along the row, if the row lies in a stripe. */
 static void row_cells(const struct marker *marker, uint32_t y, float *row)
 {
     size_t side = (size_t)marker->cells_px;
@@ -108,7 +108,7 @@ static void row_cells(const struct marker *marker, uint32_t y, float *row)
                (width - left < side ? width - left : side) * sizeof *row);
 }
 
-/* Compute the changes of luma and Cb of a row. */
+/* Computes the changes of luma and Cb of a row. */
 static void row_changes(const struct marker *marker, uint32_t y, float *luma, float *blue)
 {
     if (marker->cells != NULL) {
@@ -123,7 +123,7 @@ static void row_changes(const struct marker *marker, uint32_t y, float *luma, fl
         row_pattern(marker, marker->blue_tile, y, blue);
 }
 
-/* Round to the nearest integer, halves upwards. */
+/* Rounds to the nearest integer, halves upwards. */
 static inline int16_t rounded(float change)
 {
     return (int16_t)((int)(change + 1024.5f) - 1024);
@@ -165,7 +165,7 @@ static void changes_color(const float *luma, const float *blue, const float *red
         changes_mix(luma, blue, red, 4, width, to);
 }
 
-/* Add changes to 8-bit samples. count is at most part_samples, so the sum of errors fits 32 bits. */
+/* Adds changes to 8-bit samples. count is at most part_samples, so the sum of errors fits 32 bits. */
 ENGINE_CLONES
 static int32_t samples_add(const uint8_t *restrict from, const int16_t *restrict changes,
                            uint8_t *restrict to, uint32_t count)
@@ -217,7 +217,7 @@ static void change_mix(const float *luma, const float *blue, float factor, float
         to[x] = luma[x] + factor * blue[x];
 }
 
-/* Fully transparent pixels keep every bit; the interpolated mask may be nonzero there. */
+/* Clears the changes of fully transparent pixels, where the interpolated mask may not be 0. */
 static void transparent_spare(const struct marker *marker, const void *from, float *luma, float *blue)
 {
     const struct image *image = marker->image;

@@ -38,12 +38,12 @@ struct marker {
     int16_t *changes;                /* scratch: channels * width */
 };
 
-/* Prepares a marker with smaller masks. Memory belongs to the workspace. False if memory is short. */
+/* Prepares a marker with smaller masks. Memory belongs to the workspace. Returns false if memory is short. */
 bool marker_stretch_init(struct marker *marker, struct workspace *workspace);
 
 /*
- * Writes one marked row to `to`, which may be the picture's row. Returns the sum of squared
- * errors, scale 0..255.
+ * Writes one marked row to `to`, which may be the picture's row. Returns the sum of squared errors on the
+ * scale 0..255.
  */
 double marker_row(const struct marker *marker, uint32_t y, void *to);
 

@@ -72,7 +72,7 @@ static void row_weight(const struct image *image, const void *row, float *weight
     }
 }
 
-/* Write 128 + Cb and Cr of a row. */
+/* Writes 128 + Cb and Cr of a row. */
 ENGINE_CLONES
 static void row_hue(const struct image *image, const void *row, float *luma, float *blue)
 {
@@ -112,7 +112,7 @@ static void plane_row(const struct image *image, enum plane_kind kind, uint32_t 
         row_weight(image, row, weight);
 }
 
-/* Sums over intervals of step samples, times area. */
+/* Sums a row over intervals of step samples, and multiplies the sums by area. */
 static void row_reduce(const float *from, int from_width, double step, float area, float *to, int to_width)
 {
     for (int i = 0; i < to_width; i++) {
@@ -293,7 +293,7 @@ static int lesser(int a, int b)
     return a < b ? a : b;
 }
 
-/* Mean of the row's samples within radius of x. */
+/* Returns the mean of the row's samples within radius of x. */
 static float row_mean(const float *from, int x, int width, int radius)
 {
     int first = x > radius ? x - radius : 0;

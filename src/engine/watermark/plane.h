@@ -20,14 +20,17 @@ struct plane {
 enum plane_kind { PLANE_LUMA, PLANE_COLOR };
 
 /*
- * Reads a picture. Every plane pixel is the mean over a square of step pixels (step >= 1).
- * Transparent pixels are filled from their neighbourhood. The planes belong to the workspace.
- * False if memory is short.
+ * Reads a picture. Every plane pixel is the mean over a square of step pixels (step >= 1). Transparent
+ * pixels are filled from their neighbourhood. The planes belong to the workspace. Returns false if memory is
+ * short.
  */
 bool plane_read(const struct image *image, enum plane_kind kind, double step, struct workspace *workspace,
                 struct plane *plane);
 
-/* Box blur over squares of side 2 * radius + 1, smaller at the edges. scratch: width * height values. */
+/*
+ * Blurs with a box of side 2 * radius + 1, which is smaller at the edges. scratch holds width * height
+ * values.
+ */
 void plane_blur(const float *from, float *to, int width, int height, int radius, float *scratch);
 
 #endif

@@ -45,7 +45,10 @@ struct polar {
     int8_t words[polar_list * polar_length]; /* the root's decisions */
 };
 
-/* Polarization weight of a bit: the sum of 2^(j/4) over its set binary digits j (He et al.). */
+/*
+ * Returns the polarization weight of a bit: the sum of 2^(j/4) over the set binary digits j of the index (He
+ * et al.).
+ */
 static double weight_of(unsigned index)
 {
     double weight = 0;
@@ -89,7 +92,7 @@ static void kinds_choose(struct polar *polar)
     }
 }
 
-/* Number of bits below a node of the layer. */
+/* Returns the number of bits below a node of the layer. */
 static unsigned node_length(unsigned layer)
 {
     return (unsigned)polar_length >> layer;
@@ -153,7 +156,7 @@ void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_
                 word[i] = (int8_t)(word[i] * word[i + half]);
 }
 
-/* log(1 + exp(-x)) for x >= 0, from the table. */
+/* Returns log(1 + exp(-x)) for x >= 0, from the table. */
 static float tail(const struct polar *polar, float x)
 {
     float place = x * (table_steps / table_reach);
@@ -165,7 +168,7 @@ static float tail(const struct polar *polar, float x)
            (place - (float)step) * (polar->penalty_table[step + 1] - polar->penalty_table[step]);
 }
 
-/* Log-likelihood ratio of the XOR of two bits. */
+/* Returns the log-likelihood ratio of the XOR of two bits. */
 static float boxplus(const struct polar *polar, float a, float b)
 {
     float least = fminf(fabsf(a), fabsf(b));
@@ -225,7 +228,7 @@ static void ascend(struct polar *polar, unsigned layer, int8_t *result)
     }
 }
 
-/* Frozen bits are 0: every path pays the cost of that decision. */
+/* Decides frozen bits, which are 0. Every path pays the cost of that decision. */
 static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
     unsigned length = node_length(layer);
@@ -241,7 +244,9 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
     memset(result, 1, (size_t)polar->path_count * length);
 }
 
-/* List the places of the kept smallest penalties, in ascending order. Compares all pairs: faster than qsort.
+/*
+ * Lists the places of the kept smallest penalties, in ascending order. Comparing all pairs is faster than
+ * qsort.
  */
 ENGINE_CLONES
 static void penalties_rank(const double penalties[2 * polar_list], unsigned count, unsigned kept,
@@ -260,7 +265,7 @@ static void penalties_rank(const double penalties[2 * polar_list], unsigned coun
     }
 }
 
-/* One bit is repeated over the node: every path forks, and the best polar_list paths survive. */
+/* Decides the bit that is repeated over the node: every path forks, and the best polar_list paths survive. */
 static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
 {
     double penalties[2 * polar_list] = {0}; /* at 2 * path + bit */

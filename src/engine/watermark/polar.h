@@ -28,7 +28,7 @@ enum {
 /* About 0.5 MB; allocated once per call and reused for every word. */
 struct polar;
 
-/* The caller owns the result. NULL if memory is short. */
+/* Returns NULL if memory is short. The caller owns the result. */
 struct polar *polar_new(void);
 void polar_free(struct polar *polar);
 
@@ -36,8 +36,8 @@ void polar_free(struct polar *polar);
 void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_length]);
 
 /*
- * Decodes log-likelihood ratios (positive: a coded 0). True if a path of the list passes the
- * CRC; number is then the most likely of these.
+ * Decodes log-likelihood ratios (positive: a coded 0). Returns true if a path of the list passes the CRC;
+ * number is then that of the most likely such path.
  */
 bool polar_decode(struct polar *polar, const float ratios[polar_length], uint64_t *number);
 

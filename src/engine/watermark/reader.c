@@ -93,8 +93,8 @@ bool reader_whiten(struct reader *reader, const struct plane *plane, struct whit
 }
 
 /*
- * Pixels are classed by texture. Compression removes the mark from some classes only, so each
- * is weighed by the signal it retains.
+ * Pixels are classed by texture. Compression removes the mark from some classes only, so each class is
+ * weighed by the signal that it retains.
  */
 ENGINE_CLONES
 static void classes_part(const float *restrict values, const float *restrict activity, float *restrict parts,
@@ -206,7 +206,7 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
     return reader_decode(reader, reader_classes, has_blue);
 }
 
-/* Frequency of a lattice point in a pose. False beyond the plane's band. */
+/* Computes the frequency of a lattice point in a pose. Returns false beyond the plane's band. */
 static bool posed_take(const struct pose *pose, double kx, double ky, double frequency[2])
 {
     frequency[0] = (pose->matrix[0] * kx + pose->matrix[2] * ky) / lattice_period;
@@ -214,7 +214,7 @@ static bool posed_take(const struct pose *pose, double kx, double ky, double fre
     return fabs(frequency[0]) <= frequency_most && fabs(frequency[1]) <= frequency_most;
 }
 
-/* Reads a lattice point, and the power half-way to the next. */
+/* Reads a lattice point, and the power half-way to the next point. */
 static void point_posed(const struct spectrum *spectrum, const struct pose *pose, int kx, int ky,
                         struct soft_field *field)
 {

@@ -1,6 +1,6 @@
 /*
- * Reads the number from planes: whitening, spectrum on the lattice, decoding. The first attempt
- * assumes an unmodified picture; the others take a spectrum and a pose.
+ * Reads the number from planes: whitening, spectrum on the lattice, decoding. The first attempt assumes an
+ * unmodified picture; later attempts take a spectrum and a pose.
  */
 #ifndef ENGINE_WATERMARK_READER_H
 #define ENGINE_WATERMARK_READER_H
@@ -32,28 +32,31 @@ struct reader {
     struct polar *polar; /* owned */
     struct lattice *lattice;
     struct soft_reader *soft;
-    struct candidates *candidates; /* NULL if there is none */
+    struct candidates *candidates; /* NULL if there are no candidates */
     struct soft_field *luma;       /* reader_classes of them */
     struct soft_field *blue;
     struct fold_basis *basis;
-    struct pose pose;   /* of the attempt made last */
+    struct pose pose;   /* of the last attempt */
     double slant[2];    /* perspective: the map to chips is divided by 1 + slant . (pixel - centre) */
     bool has_pose;      /* false if the picture was bent */
     uint64_t number;    /* read last */
     double correlation; /* of the word that was read last */
     unsigned attempts;
-    double correlation_most; /* of all attempts: of the words decoded, and of candidates' words */
+    double correlation_most; /* highest of all attempts, over decoded and candidates' words */
 };
 
-/* False if memory is short. Call reader_fini in any case. */
+/* Returns false if memory is short. Call reader_fini in any case. */
 bool reader_init(struct reader *reader, const uint8_t key[32], enum lattice_form form,
                  struct workspace *workspace);
 void reader_fini(struct reader *reader);
 
-/* Side in pixels of the pattern's period in a picture of this size. */
+/* Returns the side in pixels of the pattern's period in a picture of this size. */
 int reader_period_px(uint32_t width_px, uint32_t height_px);
 
-/* Whiten luma and Cb (may be NULL) of a plane. Memory belongs to the workspace. False if memory is short. */
+/*
+ * Luma and Cb (may be NULL) of a plane after whitening. Memory belongs to the workspace. reader_whiten
+ * returns false if memory is short.
+ */
 struct whitened {
     float *luma;
     float *blue;

@@ -14,7 +14,10 @@ enum {
     unknowns = 8           /* six of the map, gain and offset of the grey levels */
 };
 
-/* The nearest description to the nearest one elsewhere: the ratio test of Lowe (keypoint.h). */
+/*
+ * Largest distance of the nearest description relative to the nearest at another place: the ratio test of
+ * Lowe (keypoint.h).
+ */
 static const float distance_ratio = 0.82f;
 
 struct match {
@@ -37,7 +40,7 @@ static int distance(const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
-/* Find the nearest description; NULL if another place is almost as near. */
+/* Returns the point with the nearest description, or NULL if a point at another place is almost as near. */
 static const struct keypoint *nearest(const struct keypoint *point, const struct keypoint *points, int count)
 {
     const struct keypoint *best = NULL;
@@ -102,7 +105,7 @@ static int inliers_count(const struct affine_map *map, const struct match *match
     return inliers;
 }
 
-/* Map of scale and rotation from one match. */
+/* Returns the map of scale and rotation that follows from a single match. */
 static struct affine_map match_map(const struct match *match)
 {
     double cosine = (double)match->size * cos((double)match->angle);
@@ -116,7 +119,10 @@ static struct affine_map match_map(const struct match *match)
     return map;
 }
 
-/* Solves a symmetric system in place by Gauss-Jordan elimination with pivoting. False: singular. */
+/*
+ * Solves a symmetric system in place by Gauss-Jordan elimination with pivoting. Returns false if the system
+ * is singular.
+ */
 static bool system_solve(double *matrix, double *right, int size)
 {
     for (int i = 0; i < size; i++) {
@@ -274,7 +280,7 @@ enum registration_answer registration_find(const struct plane *suspect, const st
     return upright >= matches_least || turned >= matches_least ? REGISTRATION_DONE : REGISTRATION_NONE;
 }
 
-/* Interpolates a value and its slopes along x and y. False outside. */
+/* Interpolates a value and its slopes along x and y. Returns false outside the plane. */
 static bool sample_slope(const struct plane *plane, const double place[2], double sample[3])
 {
     double x = place[0] - 0.5;
@@ -295,7 +301,7 @@ static bool sample_slope(const struct plane *plane, const double place[2], doubl
     return true;
 }
 
-/* One Gauss-Newton step; tones holds gain and offset of the grey levels. */
+/* Makes a Gauss-Newton step. tones holds the gain and the offset of the grey levels. */
 static bool refine_step(const struct plane *suspect, const struct plane *original, struct affine_map *map,
                         double tones[2])
 {
@@ -357,7 +363,7 @@ void registration_refine(const struct plane *suspect, const struct plane *origin
     *registration = refined;
 }
 
-/* Weights of four neighbours for cubic convolution, which interpolates the samples. */
+/* Computes the weights of four neighbours for cubic convolution, which interpolates the samples. */
 static void cubic_weights(double way, double weights[4])
 {
     weights[0] = ((-0.5 * way + 1) * way - 0.5) * way;

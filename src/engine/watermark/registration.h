@@ -1,6 +1,6 @@
 /*
- * Finds the affine map from a suspect to its original, and resamples the original there. Crop,
- * scale, rotation and mirroring are covered.
+ * Finds the affine map from a suspect to its original, and resamples the original there. The map covers
+ * crop, scale, rotation and mirroring.
  *
  * Refinement: B. D. Lucas and T. Kanade, "An Iterative Image Registration Technique", IJCAI
  * 1981.

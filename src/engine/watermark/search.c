@@ -7,15 +7,15 @@
 #include "engine/clones.h"
 #include "engine/watermark/bend.h"
 
-/* No published source: steps and ranges of the search.  `./dev bench watermark` measures the result. */
+/* Steps and ranges of the search. No published source; `./dev bench watermark` measures the effect. */
 enum {
     map_angles = 1080,    /* over half a turn; the other half is its mirror image */
     aspect_count = 33,    /* aspect steps to each side */
-    aspect_angle = 30,    /* a stretched picture may be turned by so many angle steps from an axis */
+    aspect_angle = 30,    /* most angle steps between a stretched picture and an axis */
     bent_count = 80,      /* aspect steps to each side of bent poses */
     shear_count = 30,     /* shear steps to each side of bent poses */
     bent_angle = 8,       /* angle steps to each side of bent poses */
-    upright_angle = 1,    /* so many angle steps still count as upright */
+    upright_angle = 1,    /* angle steps that still count as upright */
     candidates_max = 384, /* of a league */
     fit_side = 64         /* of the FFT that finds the offset */
 };
@@ -162,7 +162,7 @@ static float ratio_around(const struct search *search, const float *ratios, doub
     return upper + wy * (lower - upper);
 }
 
-/* Mean of the map over the places that have data. */
+/* Returns the mean of the map over the places that have data. */
 static uint8_t polar_mean(const struct search *search)
 {
     double sum = 0;
@@ -194,8 +194,8 @@ static void ray_fill(const struct search *search, const float *ratios, int angle
 }
 
 /*
- * Resamples the spectrum over angle and log frequency, one byte per place. power becomes its
- * ratio to the noise.
+ * Resamples the spectrum over angle and log frequency, one byte per place. power becomes the ratio of power
+ * to noise.
  */
 static bool polar_fill(struct search *search, float *power, size_t count)
 {
@@ -344,8 +344,8 @@ static void angles_score(struct search *search, const struct template *template,
 }
 
 /*
- * Ranks upright pictures with a stretch of up to 1 : 1.49 or a shear of up to 0.15 along rows or
- * columns. A shear along columns equals one along rows with a rotation.
+ * Ranks upright pictures with a stretch of up to 1 : 1.49 or a shear of up to 0.15 along rows or columns. A
+ * shear along columns equals a shear along rows with a rotation.
  */
 static void bent_rank(struct search *search)
 {
@@ -367,7 +367,7 @@ static void bent_rank(struct search *search)
     }
 }
 
-/* A stretched picture is searched only near multiples of 90 degrees. */
+/* Ranks the poses of all leagues. A stretched picture is searched only near multiples of 90 degrees. */
 static void poses_rank(struct search *search)
 {
     struct template template = {.is_bent = false};
@@ -400,7 +400,7 @@ static void candidate_pose(struct candidate *candidate)
     candidate->pose.matrix[3] = sine * sheared[0] + cosine * sheared[1];
 }
 
-/* Frequency of a tone in a pose. False beyond the band. */
+/* Computes the frequency of a tone in a pose. Returns false beyond the band. */
 static bool tone_place(const struct search *search, const struct pose *pose, unsigned i, double frequency[2])
 {
     const struct lattice_tone *tone = &search->reader->lattice->tones[i];
@@ -410,7 +410,7 @@ static bool tone_place(const struct search *search, const struct pose *pose, uns
     return fabs(frequency[0]) < frequency_high && fabs(frequency[1]) < frequency_high;
 }
 
-/* Spectrum at a tone in a pose, divided by the noise. False beyond the band. */
+/* Computes the spectrum at a tone in a pose, divided by the noise. Returns false beyond the band. */
 static bool tone_at(const struct search *search, const struct pose *pose, unsigned i, struct value *value)
 {
     double frequency[2];
@@ -425,8 +425,8 @@ static bool tone_at(const struct search *search, const struct pose *pose, unsign
 }
 
 /*
- * Sums over the tones of log(1 + power) minus its expectation for noise. One logarithm of the
- * product is cheaper.
+ * Returns the sum over the tones of log(1 + power), minus the expectation for noise. A single logarithm of
+ * the product is cheaper.
  */
 static float pose_score(const struct search *search, struct candidate *candidate)
 {
@@ -447,7 +447,10 @@ static float pose_score(const struct search *search, struct candidate *candidate
     return (float)log(product) - expected;
 }
 
-/* Coordinate ascent with steps that halve. The first is a share of half a step of the map. */
+/*
+ * Refines a candidate by coordinate ascent with halving steps. The first step is a share of half a step of
+ * the map.
+ */
 static void candidate_refine(const struct search *search, struct candidate *candidate, double share,
                              int rounds)
 {
@@ -470,7 +473,7 @@ static void candidate_refine(const struct search *search, struct candidate *cand
             if (tried.score > candidate->score) {
                 *candidate = tried;
                 is_better = true;
-                i |= 1; /* the step back leads to the place before */
+                i |= 1; /* skips the opposite step, which would undo this step */
             }
         }
         for (unsigned i = 0; i < 4 && !is_better; i++)
@@ -478,7 +481,7 @@ static void candidate_refine(const struct search *search, struct candidate *cand
     }
 }
 
-/* Finds the offset at which the tones' phases agree best, and its score. */
+/* Finds the offset at which the tones' phases agree best, and the score of that offset. */
 static void candidate_fit(struct search *search, struct candidate *candidate)
 {
     float best = 0;
@@ -509,7 +512,7 @@ static void candidate_fit(struct search *search, struct candidate *candidate)
     candidate->pose.offset[1] = (double)(place / fit_side) * lattice_period / fit_side;
 }
 
-/* Agreement of the tones with an offset. */
+/* Returns the agreement of the tones with an offset. */
 static float offset_score(const struct search *search, const struct pose *pose)
 {
     float sum = 0;
@@ -564,7 +567,7 @@ static int candidate_compare(const void *left, const void *right)
     return a->score < b->score ? 1 : a->score > b->score ? -1 : 0;
 }
 
-/* Rotation by 180 degrees leaves the magnitudes unchanged; the phases decide. */
+/* Turns a candidate by 180 degrees if the phases then agree better; the magnitudes do not change. */
 static void candidate_turn(struct search *search, struct candidate *candidate)
 {
     struct candidate turned = *candidate;
@@ -578,7 +581,7 @@ static void candidate_turn(struct search *search, struct candidate *candidate)
         *candidate = turned;
 }
 
-/* True if two refined candidates are the same pose. */
+/* Returns true if two refined candidates are the same pose. */
 static bool is_same(const struct candidate *a, const struct candidate *b)
 {
     double difference = 0;
@@ -588,7 +591,7 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
     return difference < 0.0015 * a->scale;
 }
 
-/* True if one of the first candidates of the pool is the same pose. */
+/* Returns true if the first count candidates of the pool include the same pose. */
 static bool pool_has(const struct candidate_pool *pool, unsigned count, const struct candidate *candidate)
 {
     for (unsigned i = 0; i < count; i++)
@@ -597,7 +600,7 @@ static bool pool_has(const struct candidate_pool *pool, unsigned count, const st
     return false;
 }
 
-/* True if the same pose was tried in an earlier league. */
+/* Returns true if the same pose was tried in an earlier league. */
 static bool is_tried(const struct search *search, unsigned league, const struct candidate *candidate)
 {
     for (unsigned i = 0; i < league; i++)
@@ -606,7 +609,7 @@ static bool is_tried(const struct search *search, unsigned league, const struct 
     return false;
 }
 
-/* Keeps each pose once, and at most so many. */
+/* Keeps each pose once, and at most the given number of poses. */
 static void pool_reduce(struct candidate_pool *pool, unsigned most)
 {
     unsigned kept = 0;
@@ -664,7 +667,7 @@ static bool pools_read(struct search *search, struct watermark_report *report)
     return false;
 }
 
-/* The inverse of the noise's amplitude at each tone; 0 beyond the band. */
+/* Computes the inverse of the noise's amplitude at each tone; 0 beyond the band. */
 static void tone_weights(const struct search *search, const struct pose *pose, float weights[lattice_tones])
 {
     for (unsigned i = 0; i < lattice_tones; i++) {

@@ -6,7 +6,7 @@
 #include "engine/watermark/reader.h"
 #include "engine/watermark/watermark.h"
 
-/* WATERMARK_NOT_FOUND if no pose reads. Modifies the whitened planes. */
+/* Returns WATERMARK_NOT_FOUND if no pose gives a number. Modifies the whitened planes. */
 enum iw_error search_read(struct reader *reader, struct whitened *whitened, const struct plane *plane,
                           struct watermark_report *report) IW_MUST_USE;
 

@@ -35,7 +35,7 @@ static int turn_of(int steps)
     return (steps % lattice_period + lattice_period) % lattice_period;
 }
 
-/* A tone summed over all classes, divided by the noise, relative to its keyed phase. */
+/* Returns a tone, summed over all classes and divided by the noise, relative to the keyed phase. */
 static struct value tone_value(const struct reader *reader, const struct lattice_tone *tone)
 {
     struct value sum = {0, 0};
@@ -64,7 +64,7 @@ static void score_line(float *restrict scores, const float *restrict real, const
         scores[x] += real[x] * cosine + imaginary[x] * sine;
 }
 
-/* Adds the agreement of one tone with every shift. */
+/* Adds the agreement of a tone with every shift. */
 static void tone_add(struct shifting *shifting, const struct lattice_tone *tone)
 {
     struct value value = tone_value(shifting->reader, tone);
@@ -105,7 +105,7 @@ static bool is_peak(const struct shifting *shifting, int x, int y)
     return true;
 }
 
-/* Keeps the best, in order. */
+/* Keeps the shift if it is among the best, in descending order. */
 static void shift_offer(struct shifting *shifting, const struct shift *shift)
 {
     if (shifting->count == shifts_tried && shift->score <= shifting->best[shifts_tried - 1].score)

@@ -10,8 +10,8 @@
 #include "engine/watermark/reader.h"
 
 /*
- * Continues after reader_read_untouched, whose fields the reader still holds, with the most
- * likely shifts. False if none reads or there is no memory.
+ * Tries the most likely shifts after reader_read_untouched, whose fields the reader still holds. Returns
+ * false if no shift gives a number or memory is short.
  */
 bool shift_read(struct reader *reader, bool has_blue);
 

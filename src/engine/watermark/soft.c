@@ -12,20 +12,19 @@ static const double ring_prior_points = 300.0; /* weight of the band's mean in a
 static const float part_most = 3.0f;           /* cap on one part, in standard deviations of the noise */
 
 /*
- * An unmarked picture is independent of the keyed signs. So the chance that a given word
- * correlates above t is at most exp(-t^2 / 2) (Hoeffding). Over all 2^64 words, t = 11.8 leaves
- * 1e-11 per attempt.
+ * An unmarked picture is independent of the keyed signs, so the probability that a given word correlates
+ * above t is at most exp(-t^2 / 2) (Hoeffding). Over all 2^64 words, t = 11.8 leaves 1e-11 per attempt.
  */
 static const double correlation_least = 11.8;
 
 /*
- * Sums over bands and frequencies of the squared excess power, in deviations of the noise. Fields
- * without a mark have 8 on average. The weakest that decode have 44, so less than this is not
+ * Sums over bands and frequencies of the squared excess power, in deviations of the noise. Fields without a
+ * mark have 8 on average, and the weakest fields that decode have 44. So fields with less than this are not
  * decoded. No published source; `./dev bench watermark` measures the effect.
  */
 static const double evidence_least = 16;
 
-/* One received carrier of a coded bit. */
+/* A received carrier of a coded bit. */
 struct part {
     float ratio;
     uint16_t bit;
@@ -112,9 +111,9 @@ static float clipped(float value)
 }
 
 /*
- * With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x. All classes
- * of texture of one part are added in one place. They share one keyed sign, and the bound on
- * false positives counts signs.
+ * With unit complex noise and amplitude a, a part's ratio is 2 * sqrt(2) * a * x. All classes of texture of
+ * a part are added in the same place, because they share a keyed sign, and the bound on false positives
+ * counts signs.
  */
 static void band_add(struct soft_reader *reader, const struct lattice_band *band,
                      const struct ring_excess *excess, unsigned first)
@@ -132,7 +131,7 @@ static void band_add(struct soft_reader *reader, const struct lattice_band *band
     reader->count = first + 2 * band->count;
 }
 
-/* Correlation of a word's sum in standard deviations of an unmarked picture. */
+/* Returns the correlation of a word's sum in standard deviations of an unmarked picture. */
 static double correlation_of(const struct soft_reader *reader, double sum)
 {
     double squares = 0;
@@ -157,7 +156,7 @@ static bool blind_read(const struct soft_reader *reader, struct polar *polar, ui
     return *correlation >= correlation_least;
 }
 
-/* Adds all sources up. Returns the evidence of a mark. */
+/* Adds up all sources. Returns the evidence of a mark. */
 static double sources_add(struct soft_reader *reader, const struct soft_source *sources, unsigned count)
 {
     unsigned first = 0;

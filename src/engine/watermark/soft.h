@@ -1,6 +1,6 @@
 /*
- * Soft decoding: from a spectrum on the lattice to the number. The noise is measured between
- * the lattice's points, the signal by the excess on them. Both weigh the coded bits.
+ * Soft decoding: from a spectrum on the lattice to the number. The noise is measured between the lattice's
+ * points, the signal by the excess on the points. Both determine the weights of the coded bits.
  */
 #ifndef ENGINE_WATERMARK_SOFT_H
 #define ENGINE_WATERMARK_SOFT_H
@@ -25,10 +25,10 @@ struct soft_reader;
 
 struct soft_reader *soft_new(struct workspace *workspace);
 
-/* True if a band of this radius needs the point or the half point after it. */
+/* Returns true if a band of this radius needs the point or the half point after it. */
 bool soft_is_needed(int kx, int ky, double radius);
 
-/* Noise at a lattice point: the mean power of the half points around it. */
+/* Returns the noise at a lattice point: the mean power of the half points around it. */
 float soft_noise_around(const struct soft_field *field, int kx, int ky);
 
 /* A field and its band. */
@@ -46,7 +46,10 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
                double *correlation);
 
-/* True if the sources that were read last have excess power. It does not depend on phases, so on shifts. */
+/*
+ * Returns true if the sources that were read last have excess power, which depends neither on phases nor on
+ * shifts.
+ */
 bool soft_has_evidence(const struct soft_reader *reader);
 
 #endif

@@ -8,7 +8,7 @@
 static const double oversampling = 1.5; /* source: Beatty et al. (spectrum.h) */
 enum { kernel_steps = 512 };            /* samples of the kernel per tap */
 
-/* Modified Bessel function of order 0, by its power series. */
+/* Returns the modified Bessel function of order 0, by its power series. */
 static double bessel(double x)
 {
     double term = 1;
@@ -21,7 +21,7 @@ static double bessel(double x)
     return sum;
 }
 
-/* The smallest even size >= wanted with no prime factor above 5; FFTW is fast for these. */
+/* Returns the smallest even size >= wanted that has no prime factor above 5; FFTW is fast for such sizes. */
 static int size_fit(double wanted)
 {
     for (int size = ((int)ceil(wanted) + 1) / 2 * 2;; size += 2) {
@@ -79,7 +79,7 @@ static void grid_fill(float *grid, const float *samples, const struct spectrum *
     }
 }
 
-/* The values of all taps for one offset lie together. */
+/* Makes the table of the kernel, in which the values of all taps for an offset lie together. */
 static const float *kernel_make(struct workspace *workspace, double beta)
 {
     float *kernel = workspace_take(workspace, spectrum_taps * (kernel_steps + 1), sizeof *kernel);
@@ -141,7 +141,7 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
     return (struct value){at[0], -at[1]};
 }
 
-/* Computes the taps around a nonnegative place; returns the place of the first. */
+/* Computes the taps around a nonnegative place. Returns the place of the first tap. */
 static int taps_take(const struct spectrum *spectrum, double place, float taps[spectrum_taps])
 {
     int first = (int)place - spectrum_taps / 2 + 1;
@@ -155,7 +155,7 @@ static int taps_take(const struct spectrum *spectrum, double place, float taps[s
     return first;
 }
 
-/* All taps lie on the stored half of the grid. Sums down first, then across. */
+/* Sums taps that all lie on the stored half of the grid: first down, then across. */
 static struct value taps_sum_inside(const struct spectrum *spectrum, int column, int row, const float *across,
                                     const float *down)
 {
@@ -174,7 +174,7 @@ static struct value taps_sum_inside(const struct spectrum *spectrum, int column,
     return sum;
 }
 
-/* The same across the grid's edges. */
+/* Sums taps across the grid's edges. */
 static struct value taps_sum_around(const struct spectrum *spectrum, int column, int row, const float *across,
                                     const float *down)
 {
@@ -196,7 +196,7 @@ static struct value taps_sum_around(const struct spectrum *spectrum, int column,
     return sum;
 }
 
-/* The value at fx >= 0, without the phase of half a sample. */
+/* Returns the value at fx >= 0, without the phase of half a sample. */
 ENGINE_CLONES
 static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
 {

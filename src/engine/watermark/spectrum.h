@@ -32,17 +32,17 @@ struct spectrum {
     double scale; /* from kernel sums to the spectrum */
 };
 
-/* Transforms samples and modifies them. False if memory is short. */
+/* Transforms samples and modifies them. Returns false if memory is short. */
 bool spectrum_make(float *samples, int width, int height, struct workspace *workspace,
                    struct spectrum *spectrum);
 
 /*
- * The sum of samples * exp(-2 pi j f x). x is relative to the plane's centre; f in cycles a
+ * Returns the sum of samples * exp(-2 pi j f x). x is relative to the plane's centre; f is in cycles a
  * sample, |f| <= 1/2.
  */
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy);
 
-/* Squared magnitude; cheaper than spectrum_at. */
+/* Returns the squared magnitude; this is cheaper than spectrum_at. */
 float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy);
 
 #endif

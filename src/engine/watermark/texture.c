@@ -128,8 +128,8 @@ static void smoother_slide(int32_t *restrict sums, int32_t *restrict sums_again,
 }
 
 /*
- * Takes the next row of numbers, width + 2 * (taps - 1) of them. True if numbers now holds the
- * row of sums of taps - 1 rows earlier.
+ * Takes the next row of numbers, width + 2 * (taps - 1) of them. Returns true if numbers now holds the row
+ * of sums of taps - 1 rows earlier.
  */
 static bool smoother_row(struct smoother *smoother, int32_t *numbers)
 {
@@ -142,7 +142,7 @@ static bool smoother_row(struct smoother *smoother, int32_t *numbers)
     return ++smoother->turn >= 2 * smoother->taps - 1;
 }
 
-/* Mirrors a place at the ends of a line; at most length beyond them. */
+/* Mirrors a place at the ends of a line. The place is at most length beyond the line. */
 static int mirrored(int place, int length)
 {
     place = place < 0 ? -1 - place : place;
@@ -174,7 +174,7 @@ static void numbers_take(const float *restrict from, int32_t *restrict to, int c
     }
 }
 
-/* Compute detail from samples and the sums around them, and the roots of its magnitude. */
+/* Computes detail from samples and the sums around them, and the roots of its magnitude. */
 ENGINE_CLONES
 static void detail_take(const float *restrict samples, int32_t *restrict numbers, float *restrict detail,
                         float factor, int count)
@@ -288,7 +288,7 @@ bool texture_measure(const float *plane, int width, int height, int radius, stru
            texture_rows(plane, width, height, radius, workspace, measured_row, &measured);
 }
 
-/* Near black and white the pattern would clip on one side. */
+/* Returns the factor that fades the pattern near black and white, where it would clip on one side. */
 static inline float headroom(float luma)
 {
     float room = (luma < 255.0f - luma ? luma : 255.0f - luma) * (1 / headroom_levels);
@@ -302,7 +302,7 @@ static inline float strength(float activity)
     return sqrtf(activity + texture_floor);
 }
 
-/* Cap in flat places: an amount that is always added, and one that does not depend on the headroom. */
+/* Cap in flat places: an amount that is always added, and an amount that does not depend on the headroom. */
 struct flat_cap {
     float usual;
     float at_least_headroom;
@@ -313,7 +313,7 @@ static struct flat_cap flat_cap(float flat, bool caps_flat)
     return caps_flat ? (struct flat_cap){0, flat * headroom_least} : (struct flat_cap){flat, 0};
 }
 
-/* Limit the wanted strength by a cap that grows with the texture. */
+/* Limits the wanted strength by a cap that grows with the texture. */
 static inline float capped(float wanted, float activity, float flat, float slope, float most)
 {
     float bound = flat + slope * activity;

@@ -24,8 +24,8 @@ enum {
 typedef void texture_sink(void *closure, int y, float *detail, const float *activity);
 
 /*
- * Passes every row of a plane to the sink, in order. radius is that of luma or of Cb. The plane
- * is mirrored beyond its edges. False if memory is short.
+ * Passes every row of a plane to the sink, in order. radius is that of luma or of Cb. The plane is mirrored
+ * beyond its edges. Returns false if memory is short.
  */
 bool texture_rows(const float *plane, int width, int height, int radius, struct workspace *workspace,
                   texture_sink *sink, void *closure);
@@ -36,7 +36,7 @@ struct texture {
     float *activity;
 };
 
-/* Memory belongs to the workspace. False if memory is short. */
+/* Returns false if memory is short. The result belongs to the workspace. */
 bool texture_measure(const float *plane, int width, int height, int radius, struct workspace *workspace,
                      struct texture *texture);
 
@@ -48,18 +48,17 @@ struct texture_mask {
     bool caps_flat;        /* caps flat places, which the underlay marks, as if they were white */
 };
 
-/* Standard deviation of the pattern along part of a row, at a gain. blue may be NULL. */
+/* Computes the standard deviation of the pattern along part of a row, at a gain. blue may be NULL. */
 void texture_mask_row(const struct texture_mask *mask, size_t first, size_t count, float gain, float *luma,
                       float *blue);
 
-/* Weighs detail in place: expected pattern over the host's texture. weight may be NULL. */
+/* Weighs detail in place by the expected pattern over the host's texture. weight may be NULL. */
 void texture_whiten_row(float *detail, const float *activity, const float *luma, const float *weight,
                         int width, bool is_blue);
 
 /*
- * The same after the host was subtracted, in place in damage's detail. The mark follows the
- * host's texture, and the noise is the damage. Places that lost the host's texture have lost
- * the mark too.
+ * Weighs damage's detail in place, after the host was subtracted. The mark follows the host's texture, and
+ * the noise is the damage. Places that lost the host's texture have lost the mark too.
  */
 void texture_whiten_residual(struct texture *damage, const struct texture *host,
                              const struct texture *suspect, const struct plane *plane, const float *inside);

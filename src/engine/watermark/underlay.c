@@ -16,7 +16,10 @@ enum { measured_px = 100000 }; /* enough pixels to measure the distortion */
 /* A drawing's flat areas have less activity than this, even after JPEG; a sky without a cloud has more. */
 static const float flat_activity = 0.1f;
 static const double flat_share = 0.2; /* of the picture; from here on it counts as a drawing */
-/* The same for Cb: a picture almost without colour. Of 350 pictures few are between 0.45 and 0.8. */
+/*
+ * Share of flat areas in Cb from which on a picture is almost without colour. Few of 350 pictures lie
+ * between 0.45 and 0.8.
+ */
 static const double colorless_share = 0.5;
 
 /* Standard deviations at a gain of 1, balanced by butteraugli. */
@@ -24,18 +27,18 @@ static const float blue_amplitude = 2.0f;
 static const float red_amplitude = 1.5f;
 static const double tone_share = 0.25; /* of the energy of Cb */
 
-/* Mean squared error: 48.1 and 43.4 dB. With the overlay, butteraugli's 3-norm is about 1.0 and 1.3. */
+/* Mean squared errors of 48.1 and 43.4 dB. With the overlay, butteraugli's 3-norm is about 1.0 and 1.3. */
 static const double error_aims[] = {[UNDERLAY_FAINT] = 1.0, [UNDERLAY_FULL] = 2.97};
-/* An old underlay of a greater gain is a full one. The gains are about 0.6 and 1. */
+/* An old underlay with a greater gain is a full underlay. The gains are about 0.6 (faint) and 1 (full). */
 static const double full_gain_least = 0.8;
 /* Removing an old word costs as much energy as the new word; the tones stay. */
 static const double remark_error = 1.75;
 static const double gain_most = 1.1;
-/* Cells are less visible to butteraugli than smooth spots, so they have more energy: 42.8 dB. */
+/* Cells are less visible to butteraugli than smooth spots, so they have more energy (42.8 dB). */
 static const double cells_error = 3.4;
 static const double cells_gain_most = 1.7;
 
-/* Share of the visible pixels with less activity than a flat area. */
+/* Returns the share of flat pixels in the visible pixels. */
 static double flat_part(const struct plane *plane, const float *activity)
 {
     size_t count = (size_t)plane->width * (size_t)plane->height;
@@ -68,7 +71,7 @@ enum underlay_level underlay_level(const struct image *image, const struct plane
     return is_colorless ? UNDERLAY_FULL : UNDERLAY_FAINT;
 }
 
-/* Side of a period in pixels; not a multiple of 8, the period of JPEG's grid. */
+/* Returns the side of a period in pixels, which is not a multiple of 8, the period of JPEG's grid. */
 static int period_of(uint32_t width_px, uint32_t height_px)
 {
     int side = 2 * reader_period_px(width_px, height_px);
@@ -85,7 +88,7 @@ bool underlay_open(struct reader *reader, const struct image *image, uint32_t he
            plane_read(image, PLANE_COLOR, step, reader->workspace, plane);
 }
 
-/* The gain of an old underlay: the projection of the plane on the old pattern. */
+/* Returns the gain of an old underlay: the projection of the plane on the old pattern. */
 static double old_gain(struct reader *reader, const struct plane *plane, const int8_t old[polar_length])
 {
     struct workspace *workspace = reader->workspace;
@@ -110,7 +113,7 @@ static double old_gain(struct reader *reader, const struct plane *plane, const i
     return squares > 0 ? sum / squares / ((double)blue_amplitude * sqrt(1 - tone_share)) : 0;
 }
 
-/* Encode the number, and the number of an old mark, if there is one. */
+/* Encodes the number, and the number of an old mark, if there is one. */
 static void underlay_words(struct underlay *underlay, uint64_t number, int8_t word[polar_length],
                            int8_t old[polar_length])
 {
@@ -125,7 +128,10 @@ static void underlay_words(struct underlay *underlay, uint64_t number, int8_t wo
         underlay->level = UNDERLAY_FULL;
 }
 
-/* Make the tiles. Over an old mark they are the difference to the old word; the picture has the tones. */
+/*
+ * Makes the tiles. Over an old mark, the tiles are the difference to the old word, without the tones that
+ * the picture already has.
+ */
 static void tiles_make(struct underlay *underlay, int8_t word[polar_length], const int8_t old[polar_length],
                        struct workspace *workspace)
 {
@@ -177,7 +183,7 @@ void underlay_add(const struct underlay *underlay, uint32_t y, float *blue, floa
     }
 }
 
-/* Squared error of one sample after clipping, scale 0..255. */
+/* Returns the squared error of a sample after clipping, on the scale 0..255. */
 static double sample_error(const struct image *image, const void *row, size_t at, float change)
 {
     int old = image->depth_bits == 16 ? ((const uint16_t *)row)[at] / 257 : ((const uint8_t *)row)[at];
@@ -211,7 +217,7 @@ static double row_error(const struct underlay *underlay, uint32_t y, float *blue
     return sum;
 }
 
-/* Mean squared error of a sample at the gain, on evenly spread rows. */
+/* Returns the mean squared error of a sample at the gain, measured on evenly spread rows. */
 static double error_measure(const struct underlay *underlay, float *blue, float *red)
 {
     const struct image *image = underlay->image;
@@ -238,7 +244,7 @@ static void smooth_gain(struct underlay *underlay, double aim, float *blue, floa
     }
 }
 
-/* The error grows in steps, because few levels are rounded alike. Bisection finds the step. */
+/* Finds the gain by bisection, because the error grows in steps: few levels are rounded alike. */
 static void cells_gain(struct underlay *underlay, double aim, float *blue, float *red)
 {
     double low = 0.3;
@@ -260,8 +266,8 @@ static void cells_gain(struct underlay *underlay, double aim, float *blue, float
 }
 
 /*
- * Black and white clip half of the pattern, so it may be stronger there at the same visibility.
- * The gain is set by the error after clipping.
+ * Black and white clip half of the pattern, which may therefore be stronger there at the same visibility. So
+ * the error after clipping determines the gain.
  */
 static bool gain_choose(struct underlay *underlay, struct workspace *workspace)
 {

@@ -1,7 +1,7 @@
 /*
- * The underlay repeats the number in colour only and at low frequencies. Codecs and small copies
- * keep low frequencies where they remove texture, and the eye hardly sees them in colour. It uses
- * a separate lattice with chips of twice the size.
+ * The underlay repeats the number in colour only and at low frequencies. Codecs and small copies keep low
+ * frequencies where they remove texture, and the eye hardly sees them in colour. The underlay uses a
+ * separate lattice with chips of twice the size.
  */
 #ifndef ENGINE_WATERMARK_UNDERLAY_H
 #define ENGINE_WATERMARK_UNDERLAY_H
@@ -11,8 +11,10 @@
 #include "engine/watermark/reader.h"
 #include "engine/watermark/watermark.h"
 
-/* Strength. FULL: for pictures that are mostly flat or almost without colour. FAINT: for other colour
- * pictures. */
+/*
+ * Strength: FULL for pictures that are mostly flat or almost without colour, FAINT for other colour
+ * pictures.
+ */
 enum underlay_level { UNDERLAY_NONE, UNDERLAY_FAINT, UNDERLAY_FULL };
 
 struct underlay {
@@ -28,13 +30,14 @@ struct underlay {
     const float *red_tile;
 };
 
-/* The level for a picture, by the activity of its luma and of Cb. */
+/* Returns the level for a picture, by the activity of luma and of Cb. */
 enum underlay_level underlay_level(const struct image *image, const struct plane *plane,
                                    const float *activity, struct workspace *workspace);
 
 /*
- * Prepares the underlay of a number, over an existing one or none. Over a full one the level becomes FULL: a
- * marked drawing is no longer flat. False if memory is short. Call underlay_fini in any case.
+ * Prepares the underlay of a number, which may replace an existing underlay. Over a full underlay the level
+ * becomes FULL, because a marked drawing is no longer flat. Returns false if memory is short. Call
+ * underlay_fini in any case.
  */
 bool underlay_prepare(struct underlay *underlay, const uint8_t key[32], uint64_t number,
                       struct workspace *workspace);

@@ -40,7 +40,7 @@ static void place_of(const struct mapping *mapping, double u, double v, float pl
     place[1] = (float)((rows[0] * down - rows[2] * across) * factor + mapping->plane->height / 2);
 }
 
-/* The sample at a place; negative outside of the plane. */
+/* Returns the sample at a place; negative outside the plane. */
 static float sample_at(const struct plane *plane, float x, float y)
 {
     if (!(x >= 0 && y >= 0 && x < (float)plane->width && y < (float)plane->height))
@@ -49,7 +49,10 @@ static float sample_at(const struct plane *plane, float x, float y)
     return plane->weight != NULL && plane->weight[at] <= 0 ? -1 : plane->luma[at];
 }
 
-/* Mean of the samples of a pixel; 0 if most are outside. Within a pixel the map is linear. */
+/*
+ * Returns the mean of the samples of a pixel, or 0 if most samples are outside. Within a pixel the map is
+ * linear.
+ */
 static uint8_t pixel_at(const struct mapping *mapping, double left, double top, double pitch)
 {
     float corner[2], across[2], down[2];
@@ -75,7 +78,7 @@ static uint8_t pixel_at(const struct mapping *mapping, double left, double top, 
     return (uint8_t)(mean < 1 ? 1 : mean > 255 ? 255 : mean + 0.5f);
 }
 
-/* The extent of the plane's corners in chips. */
+/* Computes the extent of the plane's corners in chips. */
 static void extent_find(const struct mapping *mapping, double least[2], double most[2])
 {
     double half[2] = {mapping->plane->width / 2.0, mapping->plane->height / 2.0};
@@ -91,7 +94,10 @@ static void extent_find(const struct mapping *mapping, double least[2], double m
     }
 }
 
-/* The finest pitch at which a view of this extent has no more pixels than it may; 0 if there is none. */
+/*
+ * Returns the finest pitch at which a view of this extent is within the limits, or 0 if there is no such
+ * pitch.
+ */
 static int pitch_choose(double width, double height)
 {
     for (int pitch = pitch_least_chips; pitch <= pitch_most_chips; pitch *= 2)

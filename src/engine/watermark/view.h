@@ -1,6 +1,6 @@
 /*
- * Views: small grey pictures in the pose of the mark. An embedding makes one of the picture before it is
- * marked, an extraction one of what it read. likeness.c compares them.
+ * Views: small grey pictures in the pose of the mark. An embedding makes a view of the picture before the
+ * mark is added; an extraction makes a view of the picture that was read. likeness.c compares them.
  */
 #ifndef ENGINE_WATERMARK_VIEW_H
 #define ENGINE_WATERMARK_VIEW_H
@@ -15,8 +15,10 @@
 void view_make(const struct plane *plane, const struct pose *pose, const double slant[2],
                struct watermark_view *view);
 
-/* The same for what a reader read; luma is a plane of the same picture in any size. chips: luma's chips for
- * one of the reader. */
+/*
+ * Makes a view for the mark that a reader read. The plane luma shows the same picture in any size, and chips
+ * is the number of luma's chips in a chip of the reader.
+ */
 void view_make_read(const struct plane *luma, const struct reader *reader, const struct plane *plane,
                     double chips, struct watermark_view *view);
 

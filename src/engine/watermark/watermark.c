@@ -32,8 +32,10 @@ static const double remark_db = 1.8;   /* removing an old mark costs as much ene
 static const double underlay_db = 2.0; /* the overlay is weaker by this over a full underlay */
 static const double gain_most = 1.6;
 
-/* Files of logos, charts and QR codes have fewer bits a pixel than the first, pages and maps more than the
- * second. */
+/*
+ * Files of logos, charts and QR codes have fewer bits a pixel than sparse_bits_px, pages and maps more than
+ * dense_bits_px.
+ */
 static const double sparse_bits_px = 0.25;
 static const double dense_bits_px = 1.0;
 
@@ -44,7 +46,7 @@ static const double tone_share = 0.25; /* of luma's energy */
 static const double blue_energy = 3.2584;
 static const double rounding_error = 1 / 12.0; /* mean square error of rounding to whole levels */
 
-/* Of JPEG's quantisation steps, in units of those of quality 50: quality 50 and 80. */
+/* Coarseness of JPEG's quantisation at quality 50 and 80, relative to quality 50. */
 static const float coarseness_50 = 1.0f;
 static const float coarseness_80 = 0.4f;
 
@@ -88,8 +90,8 @@ static size_t plane_count(const struct plane *plane)
 }
 
 /*
- * Makes the word to add. Over a mark of the same key, it is the difference to the old word, which removes the
- * old mark; the picture already has the tones.
+ * Makes the word to add. Over a mark of the same key, the word is the difference to the old word, which
+ * removes the old mark; the picture already has the tones.
  */
 static void overlay_word(const struct embedding *embedding, int8_t word[polar_length])
 {
@@ -159,7 +161,7 @@ static double energy_of(const float *mask, size_t count)
     return sum / (double)count;
 }
 
-/* Distortion of a gain per sample of the picture, predicted from the samples' masks. */
+/* Returns the distortion per sample of the picture at a gain, predicted from the samples' masks. */
 static double error_predicted(const struct embedding *embedding, double gain)
 {
     const struct samples *samples = &embedding->samples;
@@ -227,7 +229,7 @@ static void gain_set(struct embedding *embedding, double psnr_db)
     embedding->psnr_db = measured > 0 ? 10 * log10(255.0 * 255.0 / measured) : 99;
 }
 
-/* Clip as the samples of the marked picture will be. */
+/* Clips as the samples of the marked picture will be clipped. */
 ENGINE_CLONES
 static void line_mark(const float *restrict from, const float *restrict mask, const float *restrict tile,
                       float most, int width, float *restrict to)
@@ -270,7 +272,7 @@ static void plane_mark(const struct embedding *embedding, float *masks, struct p
     }
 }
 
-/* True if the marked plane reads back after a simulated JPEG; coarseness 0: without JPEG. */
+/* Returns true if the marked plane reads back after a simulated JPEG, or without JPEG if coarseness is 0. */
 static bool reads_back(struct embedding *embedding, float coarseness)
 {
     struct workspace *workspace = embedding->workspace;
@@ -346,7 +348,7 @@ static bool underlay_take(struct embedding *embedding, const uint8_t key[32])
     return true;
 }
 
-/* Prepare tiles and masks. Pictures larger than their plane are marked by interpolated masks. */
+/* Prepares tiles and masks. Pictures larger than their plane are marked by interpolated masks. */
 static bool masks_take(struct embedding *embedding)
 {
     struct workspace *workspace = embedding->workspace;
@@ -380,7 +382,7 @@ static enum cells_density density_of(const struct embedding *embedding)
     return embedding->is_marked || embedding->file_bits_px >= sparse_bits_px ? CELLS_USUAL : CELLS_SPARSE;
 }
 
-/* Prepare the cells of a compact mark, which has no masks. */
+/* Prepares the cells of a compact mark, which has no masks. */
 static bool cells_take(struct embedding *embedding)
 {
     const struct reader *reader = &embedding->reader;
@@ -455,7 +457,7 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
         psnr_least_db -= remark_db;
     }
     /*
-     * Find the strength at which the mark survives JPEG 50. If none does, allow one step more for
+     * Find the strength at which the mark survives JPEG 50. If no strength suffices, allow another step for
      * JPEG 80. The mark must at least read without JPEG.
      */
     bool reads = strength_raise(embedding, psnr_db, psnr_least_db, coarseness_50) ||
@@ -467,7 +469,10 @@ static enum iw_error embedding_run(struct embedding *embedding, const uint8_t ke
     }
     if (embedding->workspace->failed)
         return IW_NO_MEMORY;
-    /* Reading back tries the overlay only. Hard texture hides it, and a full underlay is read without it. */
+    /*
+     * Reading back tries only the overlay, which hard texture hides. A full underlay is read without the
+     * overlay.
+     */
     if (!reads && embedding->underlay.level != UNDERLAY_FULL)
         return IW_WATERMARK_NOT_EMBEDDABLE;
     picture_mark(embedding);
@@ -523,7 +528,7 @@ struct reading {
     struct plane color;
     bool has_color;
     bool is_under;                 /* the underlay was read */
-    struct candidates *candidates; /* NULL if there is none */
+    struct candidates *candidates; /* NULL if there are no candidates */
     uint64_t number;
     double correlation;
 };
@@ -608,7 +613,8 @@ static enum iw_error extract_blind(struct reading *reading, const struct image *
     enum iw_error error = posed_read(reading, &reading->reader, &reading->plane, report);
     if (error != IW_WATERMARK_NOT_FOUND || !reading->has_color)
         return error;
-    /* The copy of a picture of 512 px at 0.15 of its size has chips of 0.3 px: the plane must not be reduced.
+    /*
+     * The plane must not be reduced: a copy of a picture of 512 px at 0.15 of the size has chips of 0.3 px.
      */
     if ((uint64_t)image->width_px * image->height_px < small_px &&
         !plane_read(image, PLANE_COLOR, 1, workspace, &reading->color))
@@ -634,7 +640,7 @@ static void reading_end(struct reading *reading, struct watermark_report *report
     workspace_fini(reading->reader.workspace);
 }
 
-/* Adds the number that was read, once. */
+/* Adds the number that was read, if it is new. */
 static void numbers_add(struct watermark_numbers *numbers, const struct reading *reading)
 {
     bool is_under = reading->is_under;
@@ -651,7 +657,7 @@ static void numbers_add(struct watermark_numbers *numbers, const struct reading 
 
 /*
  * A mark may be read again in a part that was not excluded, so the rounds are bounded. The bound on false
- * answers allows candidates for the attempts of one round.
+ * answers allows candidates only in the attempts of the first reading.
  */
 static enum iw_error others_extract(struct reading *reading, const struct image *image,
                                     struct watermark_numbers *numbers)
@@ -667,7 +673,7 @@ static enum iw_error others_extract(struct reading *reading, const struct image 
         struct watermark_report unasked = {0};
 
         numbers_add(numbers, reading);
-        /* Exclude the mark that was read. False: no other can be in the picture. */
+        /* Exclude the mark that was read; false if the picture cannot hold another mark. */
         bool is_excluded = numbers->count < WATERMARK_NUMBERS_MOST &&
                            (reading->is_under ? cover_exclude(&reading->under, underlay, overlay)
                                               : cover_exclude(&reading->reader, overlay, underlay));
@@ -678,7 +684,7 @@ static enum iw_error others_extract(struct reading *reading, const struct image 
     return workspace->failed ? IW_NO_MEMORY : IW_OK;
 }
 
-/* The original helps with the part that no other mark holds. */
+/* Reads, with the help of the original, the part that no other mark covers. */
 static enum iw_error original_extract(struct reading *reading, const struct image *original,
                                       struct watermark_numbers *numbers, struct watermark_report *report)
 {

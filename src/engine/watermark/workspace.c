@@ -7,9 +7,9 @@
 enum { alignment_bytes = 64 }; /* of a cache line; more than AVX2 needs */
 
 /*
- * Blocks are large, and the next call of the process reuses them. Page faults on new memory
- * cost as much as the work on it. Builds that look for overruns (valgrind:
- * ENGINE_PIECES_ALONE) allocate every piece separately.
+ * Blocks are large, and the next call of the process reuses them, because page faults on new memory cost as
+ * much as the work on it. Builds that look for overruns (valgrind: ENGINE_PIECES_ALONE) allocate every piece
+ * separately.
  */
 #if defined __SANITIZE_ADDRESS__ || defined ENGINE_PIECES_ALONE
 enum { block_least_bytes = 0 };

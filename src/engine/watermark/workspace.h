@@ -27,10 +27,13 @@ struct workspace {
 
 void workspace_init(struct workspace *workspace);
 
-/* Returns zeroed memory, aligned for FFTW and SIMD. NULL after any failure. It belongs to the workspace. */
+/*
+ * Returns zeroed memory, aligned for FFTW and SIMD, or NULL after any failure. The memory belongs to the
+ * workspace.
+ */
 void *workspace_take(struct workspace *workspace, size_t count, size_t bytes);
 
-/* The same, uninitialised. */
+/* Does the same without initialising the memory. */
 void *workspace_take_unset(struct workspace *workspace, size_t count, size_t bytes);
 
 /* workspace_rewind releases all pieces that were taken after the mark. */
