@@ -1,15 +1,15 @@
-// Requests to the console's API. A request waits for a new sign-in when the session is lost, and repeats itself while
-// the service restarts.
+// Requests to the console's API. A request waits for a new sign-in if the session is lost, and is repeated while the
+// service restarts.
 import { signal, computed } from "./view.js";
 import { queryText } from "./route.js";
 
 const BASE = "/console/api";
 
-// What GET /session answers; null before the first answer.
+// The answer of GET /session; null before the first answer.
 export const session = signal(null);
 export const user = computed(() => session.value?.user ?? null);
 export const account = computed(() => session.value?.account ?? null);
-// Limits and terms of the service, which stand in each answer of GET /session.
+// Limits and terms of the service, which each answer of GET /session includes.
 export const service = computed(() => session.value?.service ?? null);
 export const isOwner = computed(() => account.value?.role === "owner");
 // The session ended while a page was open: sign-in opens over the page.
@@ -67,7 +67,7 @@ async function send(method, path, body, signal) {
   throw new ApiError(answer.status, json, Number(answer.headers.get("Retry-After")) || 0);
 }
 
-// A GET is repeated, and a change that "repeat" declares safe to repeat. Others are shown to the user.
+// Repeats a GET, and a change that "repeat" declares safe to repeat. Failures of other changes are shown to the user.
 async function persist(attempt, isRepeated, signal) {
   let isWaiting = false;
   try {
@@ -103,7 +103,7 @@ export const put = (path, body, options) => call("PUT", path, body, options);
 export const patch = (path, body, options) => call("PATCH", path, body, options);
 export const remove = (path, options) => call("DELETE", path, null, options);
 
-// All requests of a page that finds its session lost wait for one sign-in.
+// If a page finds the session lost, all requests of the page wait for the same sign-in.
 function signInAgain(signal) {
   isLost.value = true;
   signedIn ??= Promise.withResolvers?.() ?? resolvers();
@@ -117,7 +117,7 @@ function resolvers() {
   return made;
 }
 
-// Another user in the same tab must not see the page of the one before.
+// Another user in the same tab must not see the page of the previous user.
 export function sessionSet(data, isShared = true) {
   const before = user.value?.id;
   if (before && data.user && data.user.id !== before) {
@@ -146,5 +146,5 @@ export async function signOut() {
   location.reload();
 }
 
-// Another tab signed in or out: this tab asks for its state.
+// If another tab signed in or out, this tab loads the session again.
 tabs.onmessage = () => { if (session.value) sessionLoad().catch(() => {}); };

@@ -4,7 +4,8 @@ import { pictureInspect } from "./pictures.js";
 import { t, bytes } from "./text.js";
 import { takenFormats } from "./ui.js";
 
-// A file with what the check found. A name without a picture's ending gets one, because the service requires it.
+// Returns a file with the findings of the check. A name without a picture's ending gets an ending, because the service
+// requires it.
 export async function pictureRead(file) {
   const found = await pictureInspect(file).catch(() => null);
   return { id: crypto.randomUUID(), file: named(file, found?.format ?? found?.kind), ...found };
@@ -26,7 +27,7 @@ function named(file, kind) {
   return name === file.name ? file : new File([file], name, { type: file.type, lastModified: file.lastModified });
 }
 
-// The reason why the service would refuse the picture, or null.
+// Returns the reason why the service would refuse the picture, or null.
 export function pictureProblem({ file, format, kind, width, height }, type) {
   const { maxFileBytes, maxPixels, maxSidePixels, minSidePixels, extractFormats } = service.value;
   if (file.size === 0) return t("problem.empty");
@@ -47,7 +48,7 @@ const DRAWING_BITS = 6, RESULT_BITS = 10;
 const isDrawing = ({ file, format, width, height }) =>
   format === "png" && file.size * 8 < DRAWING_BITS * width * height;
 
-// What is worth knowing before the order: sentences about the chosen pictures.
+// Returns sentences about the chosen pictures that the user should know before the order.
 export function hintsOf(pictures, type) {
   if (type !== "antiAi") return [];
   const drawings = pictures.filter(isDrawing);

@@ -1,4 +1,4 @@
-// Pictures that the user chose: which files of a drop, their format and size by their first bytes, small previews.
+// Pictures that the user chose: the files of a drop, format and size by the first bytes, small previews.
 import { html, useEffect, useRef } from "./view.js";
 
 const KINDS = "jpe?g|png|webp|heic|heif|avif|gif|tiff?|bmp|jxl|jp2|psd|svg|pdf|dng|cr[23]|nef|arw|orf|rw2|raf|jfif";
@@ -15,7 +15,7 @@ const OTHERS = [
 const HEAD_BYTES = 262144;    // a JPEG's frame header stands behind its metadata, which is seldom larger
 const HEAD_MOST = 8388608;
 
-// The files of a drop, with those in dropped folders.
+// Returns the files of a drop, including the files in dropped folders.
 export async function filesOfDrop(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (entries.length === 0) return [...transfer.files];
@@ -38,11 +38,12 @@ async function entryRead(entry, files) {
   }
 }
 
-// A folder also holds other files, such as notes. Those of the system are not worth a word.
+// A folder also holds other files, such as notes. Files of the system are not mentioned.
 export const isPictureName = (name) => NAMES.test(name);
 export const isSystemName = (name) => SYSTEM.test(name);
 
-// {format, width, height}, {kind} of another picture, or null: as the service, by the bytes and not by the name.
+// Returns {format, width, height}, {kind} of another picture, or null. Like the service, it reads the bytes and ignores
+// the name.
 export async function pictureInspect(file) {
   for (let bytes = HEAD_BYTES; ; bytes *= 8) {
     const view = new DataView(await file.slice(0, bytes).arrayBuffer());
@@ -102,8 +103,8 @@ async function paint(canvas, file, box) {
   picture.close();
 }
 
-// A file drawn on a canvas: an object URL would need another source in the policy. "onDrawn" receives whether the file
-// could be drawn.
+// Draws a file on a canvas, because an object URL would need another source in the policy. "onDrawn" receives whether
+// the file could be drawn.
 export function Preview({ file, box = 96, label, onDrawn }) {
   const canvas = useRef(null);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The progress of an upload: a bar for all files and one for each, with what the user can do.
+// The progress of an upload: a bar for all files and a bar for each file, with the actions of the user.
 import { html } from "./view.js";
 import { t, bytes } from "./text.js";
 import { Button, Failure, Icon, Notice, confirm, errorText, useNow } from "./ui.js";
@@ -21,8 +21,8 @@ export function Progress({ upload, onCancelled }) {
 
 const refusedOf = (upload) => upload.parts.value.filter((part) => part.state.value === "refused").length;
 
-// The notice of a paused upload. The live region is always there, so that a reader of the screen announces the notice.
-// The countdown is hidden from it: it would be announced each second.
+// The notice of a paused upload. The live region is always there, so that a screen reader announces the notice. The
+// countdown is hidden from screen readers, which would announce it each second.
 function Pause({ parts }) {
   const now = useNow(1000);
   const paused = parts.find((part) => part.state.value === "pausing");

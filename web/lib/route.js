@@ -8,7 +8,7 @@ function read() {
 
 export const route = signal(read());
 
-// "?page=2&keyword=cat" without the values that are empty, or "".
+// Returns "?page=2&keyword=cat" without the values that are empty, or "".
 export function queryText(query = {}) {
   const words = new URLSearchParams(Object.entries(query).filter(([, value]) => (value ?? "") !== ""));
   return String(words) && `?${words}`;

@@ -29,7 +29,7 @@ export function t(key, values = {}) {
     one === undefined ? format(values[name]) : values[name] === 1 ? one : other);
 }
 
-// The text of a key that may not exist, such as that of a code of a later version.
+// Returns the text of a key that may not exist, for example of a code of a later version.
 export const has = (key) => key in texts;
 export const known = (key, otherwise, values) => (has(key) ? t(key, values) : otherwise);
 

@@ -4,7 +4,7 @@ import { ApiError, service, session } from "./api.js";
 import { t, either, known, moment, relative, language } from "./text.js";
 import { href, route } from "./route.js";
 
-// What confirm() asks at the moment.
+// The question that confirm() asks at the moment.
 const question = signal(null);
 
 // ---- messages ----
@@ -27,7 +27,7 @@ export const Notice = ({ kind = "info", title, children, action }) => html`
 // "JPEG, PNG or WebP": the formats that the service changes.
 export const takenFormats = () => either((service.value?.formats ?? []).map(({ name }) => name));
 
-// The sentence for an error, with its code's text where the language has one, and the request id for the operator.
+// Returns the sentence for an error: the text of the code if the language has it, otherwise the service's message.
 export function errorText(error) {
   if (!(error instanceof ApiError)) return t("error.unexpected");
   if (error.status === 0) return t("error.NETWORK");
@@ -35,7 +35,7 @@ export function errorText(error) {
   return known(`error.${error.code}`, error.message || t("error.unexpected"), values);
 }
 
-// How users reach the operator, where the operator has said so.
+// How users reach the operator, if the operator has configured it.
 export function Contact() {
   const contact = session.value?.operatorContact;
   if (!contact) return null;
@@ -57,8 +57,8 @@ export function Failure({ error, retry }) {
 
 // ---- buttons ----
 
-// Runs an action once at a time; shows that it runs, and its failure as a message unless the caller handles it. While a
-// question is open, nothing runs yet.
+// Runs an action once at a time, and shows that the action runs. A failure is shown as a message unless the caller
+// handles it. While a question is open, nothing runs yet.
 export function Button({ onClick, kind = "plain", type = "button", busy, children, ...rest }) {
   const [isRunning, setRunning] = useState(false);
   const isBusy = busy || (isRunning && !question.value) ? "true" : undefined;
@@ -98,7 +98,7 @@ export function Copy({ value, label }) {
   return html`<${Button} kind="plain small" onClick=${copy} aria-label=${label}>${t(isDone ? "copied" : "copy")}<//>`;
 }
 
-// A value that is shown once, with its button.
+// A value that is shown once, with a button that copies it.
 export const Secret = ({ label, value }) => html`<div class="secret">
   <span class="muted small">${label}</span>
   <div><code>${value}</code><${Copy} value=${value} label=${`${t("copy")}: ${label}`} /></div></div>`;
@@ -204,7 +204,7 @@ export function Question() {
 
 // ---- data ----
 
-// Loads when "keys" change; keeps the old data while it loads again.
+// Loads data when "keys" change, and keeps the old data until the new data is there.
 export function useLoad(load, keys) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
   const run = useRef(null);
@@ -243,7 +243,7 @@ export function usePoll(work, isActive, first = 1500, most = 8000) {
   }, [isActive]);
 }
 
-// The current time, again every "ms": for countdowns.
+// Returns the current time, updated every "ms", for countdowns.
 export function useNow(ms = 30000) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

@@ -27,7 +27,7 @@ const partNew = (file, url, fileId) => ({
 });
 
 export class Upload {
-  // "body" is the creation without files; "files" have {file, more}, where more are the other fields of its entry.
+  // "body" is the creation without files; "files" have {file, more}, where "more" has the other fields of the entry.
   constructor(type, body, files) {
     this.type = type;
     this.body = body;
@@ -58,7 +58,7 @@ export class Upload {
     }
   }
 
-  // The same idempotency key: a repeated creation returns the same order.
+  // The idempotency key stays the same, so a repeated creation returns the same order.
   async create() {
     this.state.value = "creating";
     const data = await post(PATHS[this.type], this.creation(), { repeat: true, signal: this.control.signal });
@@ -117,7 +117,7 @@ export class Upload {
     }
   }
 
-  // Whether another attempt follows.
+  // Returns whether another attempt follows.
   async recover(part, error, count) {
     if (error.code === "ORDER_ALREADY_STARTED") {
       batch(() => { part.sent.value = part.file.size; part.state.value = "done"; });
@@ -135,7 +135,7 @@ export class Upload {
     return true;
   }
 
-  // New URLs for all files that are not uploaded.
+  // Requests new URLs for all files that are not uploaded.
   async renew() {
     try {
       const path = `/v2/orders/${this.orderId}/refresh-urls`;
@@ -154,7 +154,7 @@ export class Upload {
     }
   }
 
-  // fetch() reports no progress of an upload.
+  // Uses XMLHttpRequest, because fetch() reports no progress of an upload.
   sendOnce(part) {
     const abort = this.control.signal;
     return new Promise((resolve, reject) => {
@@ -175,10 +175,10 @@ export class Upload {
     });
   }
 
-  // After "failed": the parts that are not uploaded are sent again, with the same order.
+  // After "failed", sends the parts that are not uploaded again, with the same order.
   retry() { return this.run().catch(() => {}); }
 
-  // A service that refuses some files has not started the order: a new one has the others only.
+  // If the service refuses some files, it has not started the order. So a new order has only the other files.
   async withoutRefused() {
     const refused = new Set(this.parts.value.filter((part) => part.state.value === "refused").map((part) => part.file));
     const upload = new Upload(this.type, this.body, this.files.filter(({ file }) => !refused.has(file)));
@@ -196,7 +196,7 @@ export class Upload {
   }
 }
 
-// An order of an earlier visit whose files are not all uploaded: the user chooses the same files again.
+// Continues an order of an earlier visit whose files are not all uploaded; the user chooses the same files again.
 // Returns the upload and the names that are still missing.
 export async function resume(order, files) {
   const { files: given } = await post(`/v2/orders/${order.orderId}/refresh-urls`, {}, { repeat: true });
@@ -217,7 +217,7 @@ export async function resume(order, files) {
   return { upload, missing };
 }
 
-// A network that is back ends the wait.
+// Ends the wait when the network is back.
 const online = () => new Promise((resolve) => addEventListener("online", resolve, { once: true }));
 
 function parse(text) {

@@ -70,7 +70,7 @@ function Countdown({ order: { expiresAt } }) {
     ${" "}<time datetime=${expiresAt}>(${moment(expiresAt)})</time></p>`;
 }
 
-// Links are made when they are used: so they have not expired, however long the page was open.
+// Links are made when they are used, so that they have not expired, however long the page was open.
 const links = (id) => get(`/v2/orders/${id}/download`);
 function save(url, name) {
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
@@ -109,7 +109,7 @@ function Actions({ order, reload }) {
     ${!isGone && html`<${Button} kind="plain danger" onClick=${drop}>${t("order.delete")}<//>`}`;
 }
 
-// The tab was closed before all files were uploaded: the same files continue the order.
+// If the tab was closed before all files were uploaded, the same files continue the order.
 function Pending({ order }) {
   const [error, setError] = useState(null);
   const [missing, setMissing] = useState([]);
@@ -198,7 +198,7 @@ function Files({ order }) {
       onOriginal=${(before) => setShown({ ...shown, before })} />`}`;
 }
 
-// A result, next to its original where this browser has it.
+// A result, next to the original if this browser has it.
 const Shown = ({ shown, onClose, onOriginal }) => html`<${Dialog} wide title=${shown.name} onClose=${onClose}>
   ${shown.before ? html`
     <${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")}

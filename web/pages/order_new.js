@@ -1,4 +1,4 @@
-// A new order: pictures, kind of work, upload. What was chosen stays when the user looks at another page.
+// A new order: pictures, kind of work, upload. The choices stay when the user looks at another page.
 import { html, signal, useEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
 import { t, bytes, either, number } from "../lib/text.js";
@@ -16,7 +16,7 @@ const NAMED_MOST = 5;
 
 const change = (values) => { draft.value = { ...draft.value, ...values }; };
 
-// The texts of the list, each once.
+// Returns the texts of the list without duplicates.
 export function textsOf(words) {
   const lines = words.split("\n").map((line) => line.replace(/[\u0000-\u001f\u007f]/g, " ").trim()).filter(Boolean);
   return [...new Set(lines)];
@@ -36,7 +36,7 @@ function entriesOf({ type, pictures }, texts) {
 
 export function OrderNew() {
   const upload = current.value;
-  // An upload that ends while this page is open leads to its order. One that ended before is over.
+  // An upload that ends while this page is open leads to the order. An upload that ended before is over.
   const state = upload?.state.value, wasBusy = useRef(false);
   useEffect(() => {
     wasBusy.current = wasBusy.current || Boolean(upload?.isBusy.value);
@@ -52,7 +52,7 @@ export function OrderNew() {
   return html`<${Form} />`;
 }
 
-// The state of the draft: which pictures are good, how many copies they make, why it cannot start.
+// Returns the state of the draft: which pictures are good, how many copies they make, and why the order cannot start.
 function draftCheck(texts) {
   const { type, pictures } = draft.value, { maxFiles, maxTextLength } = service.value;
   const problems = pictures.map((picture) =>
@@ -137,7 +137,7 @@ const pictureChange = (id, facts) => change({
 const pictureDrop = (id) => change({ pictures: draft.value.pictures.filter((other) => other.id !== id) });
 
 function Pictures({ pictures, problems, fields, entries }) {
-  // What the service said about a picture stands next to it.
+  // The service's message about a picture stands next to the picture.
   const refusalOf = (file) => {
     const at = entries.findIndex((other) => other.file === file);
     return at < 0 ? null : [...fields].find(([field]) => field.startsWith(`files[${at}]`))?.[1];
@@ -218,7 +218,7 @@ function StartStep({ check, error, fields, isReading, onStart }) {
       <p class="muted small">${t(good.length === 0 ? "new.needPictures" : "new.needTexts")}</p>`}<//>`;
 }
 
-// What is not shown next to its picture or field.
+// The messages that are not shown next to a picture or field.
 function Refusal({ error, fields }) {
   const others = [...fields].filter(([field]) => !field.startsWith("files[") && field !== "orderName");
   return html`<${Failure} error=${error} />

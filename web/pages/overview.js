@@ -46,7 +46,7 @@ const Recent = ({ orders }) => html`<${Table} caption=${t("overview.recent")} co
   keyOf=${(order) => order.orderId}
   empty=${html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><//>`} />`;
 
-// A new account's way; gone when each step is done.
+// The first steps of a new account, hidden when each step is done.
 function Steps({ orders }) {
   const keys = useLoad((signal) => get("/keys", { limit: 1 }, { signal }), []);
   const isDone = {
@@ -72,7 +72,7 @@ const dayName = (date, style) =>
 
 const HEIGHT = 220;
 
-// uPlot draws on a canvas, so a reader of the screen gets the numbers as a table.
+// uPlot draws on a canvas, so a screen reader gets the numbers as a table.
 function Chart({ data }) {
   const place = useRef(null);
   const { dailyStats } = data, days = dailyStats.length;
@@ -111,7 +111,7 @@ const style = () => (styled ??= new Promise((resolve) => {
   document.head.append(Object.assign(document.createElement("link"), sheet));
 }));
 
-// The value of a custom property may be light-dark(), which a canvas does not know; that of "color" is a colour.
+// The value of a custom property may be light-dark(), which a canvas does not know; the value of "color" is a colour.
 function colourOf(place, name) {
   const probe = Object.assign(document.createElement("span"), { hidden: true });
   probe.style.setProperty("color", `var(${name})`);

@@ -1,4 +1,4 @@
-// Read a watermark: a suspect picture, and the original where there is one.
+// Read a watermark: a suspect picture, and the original if the user has it.
 import { html, useEffect, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
 import { t, bytes, day, either, number } from "../lib/text.js";
@@ -12,7 +12,7 @@ import { Progress } from "../lib/progress.js";
 const SHOWN_PX = 320;
 const problemOf = (picture) => picture && pictureProblem(picture, "watermarkExtract");
 
-// The picture, or a sentence where the browser has no decoder, for example of TIFF.
+// The picture, or a sentence if the browser has no decoder, for example of TIFF.
 function Shown({ file, label }) {
   const [isDrawn, setDrawn] = useState(true);
   return isDrawn ? html`<${Preview} file=${file} box=${SHOWN_PX} label=${label} onDrawn=${setDrawn} />`

@@ -65,7 +65,7 @@ function FactorDialog({ step, onClose }) {
       <${Button} type="submit" kind="primary" busy=${password.busy}>${t("continue")}<//></footer></form><//>`;
 }
 
-// The secret for the app, then a code of the app: it proves that the app has the secret.
+// The secret for the app, then a code of the app, which proves that the app has the secret.
 function FirstCode({ made, onCodes, onClose }) {
   const form = useForm({ code: "" }, async ({ code }) =>
     onCodes((await post("/user/totp/enable", { code: code.trim() })).recoveryCodes));

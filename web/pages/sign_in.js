@@ -13,7 +13,7 @@ const Fault = ({ form }) => form.failure && html`<${Failure} error=${form.failur
 
 const PATHS = ["/sign-in", "/sign-up", "/reset", "/invitation", "/forgot", "/verify"];
 
-// After sign-in the page that the URL names opens; a page of this file opens the overview.
+// After sign-in the page that the URL names opens, or the overview if the URL names a page of this file.
 function enter(data) {
   sessionSet(data);
   if (PATHS.includes(route.value.path)) go("/", {}, true);
@@ -120,7 +120,7 @@ export function SignUp() {
     <p class="center"><${Link} to="/sign-in">${t("signIn.link")}<//></p><//>`;
 }
 
-// A link in a mail may be opened twice, by a scanner too; so the user presses a button.
+// A link in a mail may be opened twice, also by a scanner, so the user presses a button.
 export function Verify() {
   const { token = "" } = route.value.query;
   const [isDone, setDone] = useState(false);
