@@ -10,7 +10,7 @@ enum {
     number_bytes = polar_number_bits / 8,
     word_bytes = polar_length / 8,
     word_parts = polar_length / 64,
-    attempts_most = 256 /* of one reading; see doc/watermark.md */
+    attempts_most = 256 /* of a reading; see doc/watermark.md */
 };
 
 /* At most one false answer in this many readings of pictures without a mark of the key. */
@@ -22,7 +22,7 @@ struct word {
     uint64_t parts[word_parts]; /* a set bit is a coded 1 */
 };
 
-/* The code is linear: a word is the sum of one word for each byte of the number. */
+/* The code is linear, so a word is the sum of the words of the number's bytes. */
 struct candidates {
     const struct watermark_candidates *numbers;
     double correlation_least;

@@ -69,7 +69,7 @@ bool marker_stretch_init(struct marker *marker, struct workspace *workspace)
     return true;
 }
 
-/* Computes the masks of a row, or interpolates them from the smaller ones. */
+/* Computes the masks of a row, or interpolates them from the smaller masks. */
 static void row_masks(const struct marker *marker, uint32_t y, float *luma, float *blue)
 {
     size_t width = marker->image->width_px;

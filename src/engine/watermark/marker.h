@@ -9,7 +9,7 @@
 
 /* Position of a row's pixels on a smaller mask. */
 struct marker_stretch {
-    float *line;     /* scratch: a row of the mask and one pixel more at both ends */
+    float *line;     /* scratch: a row of the mask and a pixel more at both ends */
     int32_t *places; /* per pixel: the mask pixel before it, index into line */
     float *ways;     /* per pixel: fraction of the way to the next mask pixel */
 };
@@ -34,7 +34,7 @@ struct marker {
     float *luma_row;                 /* scratch: the picture's width */
     float *blue_row;                 /* scratch: twice the width */
     float *red_row;                  /* scratch: the width */
-    const struct underlay *underlay; /* NULL if there is none */
+    const struct underlay *underlay; /* NULL if there is no underlay */
     int16_t *changes;                /* scratch: channels * width */
 };
 

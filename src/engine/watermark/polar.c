@@ -59,7 +59,7 @@ static double weight_of(unsigned index)
     return weight;
 }
 
-/* The bits with the greatest weights carry the message. */
+/* Chooses the bits of the message, which have the greatest weights. */
 static void message_bits_choose(struct polar *polar)
 {
     double weights[polar_length];

@@ -1,5 +1,5 @@
 /*
- * Finds the affine map from a suspect to its original, and resamples the original there. The map covers
+ * Finds the affine map from a suspect to the original, and resamples the original there. The map covers
  * crop, scale, rotation and mirroring.
  *
  * Refinement: B. D. Lucas and T. Kanade, "An Iterative Image Registration Technique", IJCAI

@@ -298,7 +298,7 @@ static unsigned scores_greatest(const uint16_t *restrict scores, int count)
     return greatest;
 }
 
-/* Offers the local maxima of the scores at one angle. */
+/* Offers the local maxima of the scores at an angle. */
 static void scores_offer(struct search *search, const struct template *template, int angle)
 {
     struct candidate candidate = template->candidate;

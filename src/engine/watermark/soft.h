@@ -40,7 +40,7 @@ struct soft_source {
 
 /*
  * Decodes the sources together. Returns true if the CRC passes and the correlation of the word exceeds the
- * threshold, or if the word of a candidate exceeds its threshold. candidates may be NULL.
+ * threshold, or if the word of a candidate exceeds that of candidates. candidates may be NULL.
  */
 bool soft_read(struct soft_reader *reader, const struct soft_source *sources, unsigned count,
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,

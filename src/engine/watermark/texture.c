@@ -51,7 +51,7 @@ struct measurement {
     int width;
     int height;
     int radius;
-    float *padded;     /* a row of the plane, mirrored beyond its ends */
+    float *padded;     /* a row of the plane, mirrored beyond the ends */
     int32_t *numbers;  /* the same, or the roots, as integers */
     int32_t *smoothed; /* output row of a smoother */
     float *details;    /* line buffer: the last detail_margin + 1 rows of detail */
@@ -174,7 +174,7 @@ static void numbers_take(const float *restrict from, int32_t *restrict to, int c
     }
 }
 
-/* Computes detail from samples and the sums around them, and the roots of its magnitude. */
+/* Computes detail from samples and the sums around them, and the roots of the detail's magnitude. */
 ENGINE_CLONES
 static void detail_take(const float *restrict samples, int32_t *restrict numbers, float *restrict detail,
                         float factor, int count)

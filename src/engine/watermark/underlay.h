@@ -46,7 +46,7 @@ void underlay_fini(struct underlay *underlay);
 /* Adds row y of the underlay to a row of changes of Cb and Cr. */
 void underlay_add(const struct underlay *underlay, uint32_t y, float *blue, float *red);
 
-/* Prepares a reader of the underlay and the plane of a colour picture, or of its first rows. */
+/* Prepares a reader of the underlay and the plane of a colour picture, or of the first rows. */
 bool underlay_open(struct reader *reader, const struct image *image, uint32_t height_px,
                    const uint8_t key[32], struct plane *plane);
 

@@ -58,7 +58,7 @@ struct samples {
     float *mask; /* scratch, twice count */
 };
 
-/* State of one embedding. */
+/* State of an embedding. */
 struct embedding {
     struct image *image;
     uint64_t number;
@@ -243,7 +243,7 @@ static void line_mark(const float *restrict from, const float *restrict mask, co
     }
 }
 
-/* Marks one row of a channel; most is the channel's greatest value. */
+/* Marks a row of a channel; most is the channel's greatest value. */
 static void row_mark(const float *from, const float *mask, const float *tile, int y, float most, int width,
                      float *to)
 {

@@ -1,7 +1,6 @@
 /*
- * Memory of one call of the watermark engine: pieces of a few large blocks, released together.
- * A failed allocation returns NULL and sets the failed flag, so a series of allocations needs
- * one check.
+ * Memory of a call of the watermark engine: pieces of a few large blocks, released together. A failed
+ * allocation returns NULL and sets the failed flag, so a series of allocations needs one check.
  */
 #ifndef ENGINE_WATERMARK_WORKSPACE_H
 #define ENGINE_WATERMARK_WORKSPACE_H
