@@ -505,7 +505,7 @@ rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 rule_commit_subjects() {
     local since=cbaf45b252af67a73259f8064894894e4cd17b56
     git cat-file -e "$since" 2>/dev/null || { echo "skip: the history is not here"; return; }
-    git log --format='%h %s' "$since..HEAD" | awk '{ subject = substr($0, index($0, " ") + 1) } length(subject) > 72 { print $1 ": " length(subject) " characters: " subject }'
+    git log --no-merges --format='%h %s' "$since..HEAD" | awk '{ subject = substr($0, index($0, " ") + 1) } length(subject) > 72 { print $1 ": " length(subject) " characters: " subject }'
 }
 
 rule_packages_used() { "$root/dev" deps check --verify; }

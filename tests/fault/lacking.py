@@ -16,7 +16,7 @@ import sys
 EXIT_NO_MEMORY = 3
 # struct image_answer of src/image/image_protocol.h.
 IS_LAST_AT = 20
-MESSAGE_BYTES, FILES_MAX = 4096, 8
+MESSAGE_BYTES, FILES_MAX = 1 << 17, 8
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
