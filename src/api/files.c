@@ -27,7 +27,7 @@ enum {
     retry_default_s = 2
 };
 
-/* The path of a presigned URL states what it is for. */
+/* The folder of the key in a presigned URL distinguishes uploads from downloads. */
 static bool is_upload_key(const char *key)
 {
     return strncmp(key, "in/", 3) == 0;

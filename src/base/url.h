@@ -2,7 +2,7 @@
  * The parts of an absolute URL with a host (RFC 3986, 3), unchanged.
  *
  * This parser is stricter than those of libraries, which repair "https:///host" and "https:/host" and decode
- * percent codes in a host. A URL that it accepts means what it looks like.
+ * percent codes in a host. So host and path of an accepted URL are unambiguous.
  */
 #ifndef BASE_URL_H
 #define BASE_URL_H

@@ -27,8 +27,8 @@ void provision_statements(struct arena *arena, const struct provision *provision
                           const char *statements[provision_statements_max]);
 
 /*
- * Creates what is missing, on a connection of the administrator; made gets the number of statements. The
- * password of an existing user stays.
+ * Creates missing users, database and rights on a connection of the administrator; made gets the number of
+ * statements. The password of an existing user stays.
  */
 enum iw_error provision_run(const struct db *administrator, const struct provision *provision,
                             unsigned *made) IW_MUST_USE;

@@ -30,8 +30,8 @@ struct health {
 struct health health_check(struct domain *domain);
 
 /*
- * Returns one line for systemctl status: what is unavailable, why, and what that means; or that everything
- * responds.
+ * Returns one line for systemctl status: the unavailable dependencies with cause and effect, or that all of
+ * them respond.
  */
 const char *health_text(struct arena *arena, const struct health *health);
 
