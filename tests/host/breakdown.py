@@ -166,7 +166,7 @@ def certbot(plan):
                               "certificate": "/srv/fullchain.pem", "privateKey": "/srv/privkey.pem"}}, file)
     main.shell(f"apt-get install -q -y --no-install-recommends certbot pebble >/dev/null; echo 'server = https://{main.host_name}:14000/dir' >>/etc/letsencrypt/cli.ini; "
                "systemctl reset-failed test-pebble 2>/dev/null || true; "
-               f"sed -i 's/^127.0.1.1/127.0.0.1/' /etc/hosts; systemd-run -q -u test-pebble -E PEBBLE_VA_NOSLEEP=1 pebble -config /etc/test-host.pebble")
+               f"sed -i 's/^127.0.1.1/127.0.0.1/' /etc/hosts; systemd-run -q -u test-pebble -E PEBBLE_VA_NOSLEEP=1 -E PEBBLE_WFE_NONCEREJECT=0 pebble -config /etc/test-host.pebble")
     main.run("rm", "-rf", f"/etc/ssl/{main.host_name}")
     try:
         plan.block(main, "certificate-certbot")
