@@ -296,13 +296,17 @@ class Plan:
 
     def rotated(self):
         assert self.site.client.list(limit=1).status == 200
-        before = os.stat(self.main.path("/var/log/nginx/imgward.log")).st_ino
+        log = self.main.path("/var/log/nginx/imgward.log")
+        before = os.stat(log).st_ino
         output = self.main.run("logrotate", "-f", "/etc/logrotate.d/imgward")
         assert not output.strip(), output
-        time.sleep(1)
-        assert self.site.client.list(limit=1).status == 200
-        after = os.stat(self.main.path("/var/log/nginx/imgward.log"))
-        assert after.st_ino != before and after.st_size > 0, after
+        assert os.stat(log).st_ino != before, "logrotate made no new file"
+
+        # nginx's processes reopen the file when each reads the signal, and nginx writes the line after the last byte of the answer.
+        def is_written():
+            assert self.site.client.list(limit=1).status == 200
+            return os.stat(log).st_size > 0
+        self.main.wait(is_written, 10, "a line in nginx's new log")
 
     def install_quick(self, machine, deb=None):
         """As "install" does, with a package that is built already."""
