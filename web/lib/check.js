@@ -27,6 +27,15 @@ function named(file, kind) {
   return name === file.name ? file : new File([file], name, { type: file.type, lastModified: file.lastModified });
 }
 
+// Returns the name of an order that has no other: "beach.jpg", or "beach.jpg + 4" for five pictures.
+export function orderNameOf(pictures) {
+  if (pictures.length === 0) return "";
+  const { maxNameLength } = service.value, more = pictures.length > 1 ? ` + ${pictures.length - 1}` : "";
+  const [, stem, ending] = pictures[0].file.name.match(/^(.+?)(\.[^.]*)?$/su), end = (ending ?? "") + more;
+  const room = Math.max(1, maxNameLength - [...end].length), letters = [...stem];
+  return (letters.length > room ? `${letters.slice(0, room - 1).join("")}…` : stem) + end;
+}
+
 // Returns the reason why the service would refuse the picture, or null.
 export function pictureProblem({ file, format, kind, width, height }, type) {
   const { maxFileBytes, maxPixels, maxSidePixels, minSidePixels, extractFormats } = service.value;

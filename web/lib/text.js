@@ -59,9 +59,10 @@ const dateText = (at, style) => new Intl.DateTimeFormat(language.value, style).f
 export const day = (at) => dateText(at, { dateStyle: "medium", timeZone: "UTC" });
 export const moment = (at) => dateText(at, { dateStyle: "medium", timeStyle: "short" });
 
-// "3 minutes ago", "in 6 days".
+// "3 minutes ago", "in 7 days". A time in the future is rounded up, so that a week begins with 7 days.
 export function relative(at, now = Date.now()) {
   const seconds = (new Date(at).getTime() - now) / 1000;
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS.at(-1);
-  return new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(Math.trunc(seconds / size), unit);
+  return new Intl.RelativeTimeFormat(language.value, { numeric: "auto" })
+    .format(seconds > 0 ? Math.ceil(seconds / size) : Math.trunc(seconds / size), unit);
 }

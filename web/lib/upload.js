@@ -35,6 +35,7 @@ export class Upload {
     this.key = crypto.randomUUID();
     this.orderId = "";
     this.orderName = "";
+    this.isResumed = false;
     // creating, uploading, starting, done, failed, refused, cancelled
     this.state = signal("creating");
     this.error = signal(null);
@@ -209,6 +210,7 @@ export async function resume(order, files) {
     else if (!uploaded) missing.push(fileName);
   }
   if (missing.length > 0) return { missing };
+  upload.isResumed = true;
   upload.orderId = order.orderId;
   upload.orderName = order.orderName;
   upload.files = parts.map(({ file }) => ({ file }));

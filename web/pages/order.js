@@ -26,23 +26,24 @@ export function Order({ id }) {
   }
   return html`<${Loaded} state=${state} title=${t("order.title")}>${(data) => html`
     <${Head} title=${data.orderName} lead=${html`<${Summary} order=${data} />`}>
-      <${Actions} order=${data} reload=${state.reload} /><//>
+      ${!upload && html`<${Actions} order=${data} reload=${state.reload} />`}<//>
     <${Body} order=${data} upload=${upload} reload=${state.reload} />`}<//>`;
 }
 
 const Summary = ({ order }) => html`<span class="facts">
-  <${Status} status=${order.status} /> <span>${t(`type.${order.type}`)}</span>
+  <${Status} order=${order} /> <span>${t(`type.${order.type}`)}</span>
   <span>${t("orders.fileCount", { count: order.fileCount })}</span>
   <span>${t("order.created", { at: moment(order.createdAt) })}</span>
   <span>${t(`channel.${order.channel}`)}</span></span>`;
 
 function Body({ order, upload, reload }) {
-  const { status, type } = order;
+  const { status, type } = order, isRead = type === "watermarkExtract";
   if (upload && status === "pending") {
-    return html`<article class="card"><${Progress} upload=${upload} onCancelled=${reload} /></article>`;
+    const onCancelled = () => (upload.isResumed ? reload() : go(isRead ? "/read" : "/new", {}, true));
+    return html`<article class="card"><${Progress} upload=${upload} onCancelled=${onCancelled} /></article>`;
   }
   if (status === "pending") return html`<${Pending} order=${order} />`;
-  if (type === "watermarkExtract" && status !== "expired") {
+  if (isRead && status !== "expired") {
     return html`<${Result} order=${order} original=${order.files.length > 1} />`;
   }
   const kept = duration(account.value.resultRetentionSeconds);
@@ -50,12 +51,17 @@ function Body({ order, upload, reload }) {
     ${status === "inProgress" && html`<${Working} order=${order} />`}
     ${status === "expired" && html`
       <${Notice} title=${t("order.expired")}>${t("order.expiredText", { time: kept })}<//>`}
-    ${status === "failed" && html`<${Notice} kind="error" title=${t("order.failed")}>${t("order.failedText")}<//>`}
+    ${status === "failed" && html`<${Failed} order=${order} />`}
     ${status === "complete" && order.errors && html`
       <${Notice} kind="warning" title=${t("order.partly")}>${t("order.partlyText")}<//>`}
     ${status === "complete" && html`<${Countdown} order=${order} />`}
     <${Files} order=${order} />`;
 }
+
+const isCancelled = ({ status, errors }) => status === "failed" && (errors ?? "").includes("ORDER_CANCELLED");
+
+const Failed = ({ order }) => (isCancelled(order) ? html`<${Notice} title=${t("file.ORDER_CANCELLED")} />`
+  : html`<${Notice} kind="error" title=${t("order.failed")}>${t("order.failedText")}<//>`);
 
 const Working = ({ order: { completedFileCount: done, fileCount: count } }) => html`
   <article class="card" aria-live="polite"><div class="row"><strong>${t("order.working")}</strong>
@@ -101,7 +107,7 @@ function Actions({ order, reload }) {
     reload();
   };
   const isChange = type !== "watermarkExtract", hasMany = fileCount > 1 || order.watermarks.length > 1;
-  const isGone = status === "expired" || (status === "failed" && order.errors?.includes("ORDER_CANCELLED"));
+  const isGone = status === "expired" || isCancelled(order);
   return html`
     ${isChange && status === "complete" && html`
       <${Button} kind="primary" onClick=${all}>${t(hasMany ? "order.downloadAll" : "order.download")}<//>`}

@@ -1,18 +1,24 @@
 // A new order: pictures, kind of work, upload. The choices stay when the user looks at another page.
-import { html, signal, useEffect, useMemo, useRef, useState } from "../lib/view.js";
+import { html, effect, signal, useEffect, useMemo, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
 import { t, bytes, either, number } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import { Button, Failure, Field, Head, Icon, Link, Notice } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview, Compare, isPictureName, isSystemName } from "../lib/pictures.js";
-import { hintsOf, pictureProblem, pictureRead } from "../lib/check.js";
+import { hintsOf, orderNameOf, pictureProblem, pictureRead } from "../lib/check.js";
 import { Upload, current } from "../lib/upload.js";
-import { Progress } from "../lib/progress.js";
+import { Waiting } from "../lib/waiting.js";
 
 const EMPTY = { type: "antiAi", strength: "standard", texts: "", orderName: "", pictures: [] };
 export const draft = signal(EMPTY);
 const NAMED_MOST = 5;
+
+// The draft stays until its order has all files, so that a cancelled upload can begin again.
+effect(() => {
+  const upload = current.value;
+  if (upload?.state.value === "done" && !upload.isResumed && upload.type !== "watermarkExtract") draft.value = EMPTY;
+});
 
 const change = (values) => { draft.value = { ...draft.value, ...values }; };
 
@@ -35,20 +41,13 @@ function entriesOf({ type, pictures }, texts) {
 }
 
 export function OrderNew() {
-  const upload = current.value;
-  // An upload that ends while this page is open leads to the order. An upload that ended before is over.
-  const state = upload?.state.value, wasBusy = useRef(false);
+  const upload = current.value, state = upload?.state.value;
+  const isOver = !upload || state === "done" || upload.type === "watermarkExtract";
+  // The page of the order shows its upload, so that a reload of the tab finds the order again.
   useEffect(() => {
-    wasBusy.current = wasBusy.current || Boolean(upload?.isBusy.value);
-    if (state !== "done") return;
-    current.value = null;
-    draft.value = EMPTY;
-    if (wasBusy.current) go(`/orders/${upload.orderId}`);
+    if (state === "done") current.value = null;
+    else if (!isOver && upload.orderId) go(`/orders/${upload.orderId}`, {}, true);
   }, [state]);
-  if (upload && state !== "cancelled" && upload.type !== "watermarkExtract" && upload.orderId) {
-    return html`<${Head} title=${t("new.uploading")} />
-      <article class="card"><${Progress} upload=${upload} /></article>`;
-  }
   return html`<${Form} />`;
 }
 
@@ -87,7 +86,7 @@ function Form() {
   const start = async () => {
     const { type, orderName, strength } = draft.value;
     setError(null);
-    const body = orderName ? { orderName } : {};
+    const body = { orderName: orderName.trim() || orderNameOf(check.good) };
     if (type === "antiAi") body.options = { strength };
     const upload = new Upload(type, body, check.entries);
     await upload.run().catch((failure) => {
@@ -97,6 +96,7 @@ function Form() {
   };
   const fields = new Map((error?.details ?? []).map(({ field, message }) => [field, message]));
   return html`<${Head} title=${t("new.title")} lead=${t("new.lead")} />
+    <${Waiting} />
     <${PictureStep} check=${check} left=${left} fields=${fields} isReading=${isReading} onFiles=${add}
       onClear=${clear} />
     <${WorkStep} check=${check} texts=${texts} fields=${fields} />
@@ -208,6 +208,7 @@ function StartStep({ check, error, fields, isReading, onStart }) {
   const { maxFiles, maxNameLength } = service.value;
   return html`<${Step} number="3" title=${t("new.start")}>
     <${Field} label=${t("new.name")} hint=${t("new.nameHint")} maxlength=${maxNameLength} value=${orderName}
+      placeholder=${orderNameOf(good)}
       error=${fields.get("orderName")} onValue=${(value) => change({ orderName: value })} />
     ${error && html`<${Refusal} error=${error} fields=${fields} />`}
     ${isTooMany && html`

@@ -13,7 +13,13 @@ export const TYPES = ["antiAi", "watermarkEmbed", "watermarkExtract"];
 const CHANNELS = ["web", "api"];
 const KINDS = { complete: "good", detected: "good", failed: "bad", inProgress: "busy", pending: "busy" };
 
-export const Status = ({ status }) => html`<${Badge} kind=${KINDS[status] ?? ""}>${t(`status.${status}`)}<//>`;
+// An order is complete with some of its files, too.
+export function Status({ order: { status, completedFileCount: done, fileCount: count } }) {
+  if (status === "complete" && done < count) {
+    return html`<${Badge} kind="warning">${t("status.partly", { done, count })}<//>`;
+  }
+  return html`<${Badge} kind=${KINDS[status] ?? ""}>${t(`status.${status}`)}<//>`;
+}
 
 // The thumbnail of a signed URL, which may have expired since the list was loaded.
 export function Thumbnail({ url }) {
@@ -30,7 +36,7 @@ export const columns = () => [
   ["name", t("orders.name"), (order) => html`<${Name} order=${order} />`, "main"],
   ["type", t("orders.type"), (order) => t(`type.${order.type}`)],
   ["files", t("orders.files"), (order) => t("orders.fileCount", { count: order.fileCount })],
-  ["status", t("orders.status"), (order) => html`<${Status} status=${order.status} />`],
+  ["status", t("orders.status"), (order) => html`<${Status} order=${order} />`],
   ["created", t("orders.created"), (order) => html`<${Time} at=${order.createdAt} />`],
 ];
 

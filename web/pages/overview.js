@@ -6,6 +6,7 @@ import {
   Button, Empty, Head, Icon, Link, Loaded, Notice, Section, Table, toast, useLoad, usePoll,
 } from "../lib/ui.js";
 import { isEnded } from "../lib/upload.js";
+import { Waiting } from "../lib/waiting.js";
 import { columns } from "./orders.js";
 
 const BYTES = ["promisedBytes", "storedBytes"];
@@ -26,6 +27,7 @@ export function Overview() {
   return html`<${Head} title=${t("overview.hello", { name: user.value.name })}>
       <${Link} to="/new" class="button primary"><${Icon} name="add" />${t("new.title")}<//><//>
     ${session.value.mail && user.value.emailVerified === false && html`<${Unverified} />`}
+    <${Waiting} />
     <${Steps} orders=${orders.data} />
     <${Section} name="days" title=${daysTitle()}>
       <${Loaded} state=${days}>${(data) => html`<${Chart} data=${data} />`}<//><//>

@@ -5,7 +5,8 @@ import { t, bytes, day, either, number } from "../lib/text.js";
 import { Button, Failure, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview } from "../lib/pictures.js";
-import { pictureProblem, pictureRead } from "../lib/check.js";
+import { orderNameOf, pictureProblem, pictureRead } from "../lib/check.js";
+import { go, route } from "../lib/route.js";
 import { Upload, current, isEnded, orderGet, originalOf } from "../lib/upload.js";
 import { Progress } from "../lib/progress.js";
 
@@ -41,18 +42,25 @@ export function Read() {
   const [upload, setUpload] = useState(null);
   const start = () => {
     setError(null);
-    const made = new Upload("watermarkExtract", {}, [suspect, original].filter(Boolean));
+    const body = { orderName: orderNameOf([suspect]) };
+    const made = new Upload("watermarkExtract", body, [suspect, original].filter(Boolean));
     setUpload(made);
     return made.run().catch(setError);
   };
   const state = upload?.state.value;
+  // A reload of the tab finds the order again.
+  useEffect(() => { if (route.value.query.order) go(`/orders/${route.value.query.order}`, {}, true); }, []);
   useEffect(() => {
+    if (upload?.orderId && state === "uploading") go("/read", { order: upload.orderId }, true);
     if (!upload || upload.isBusy.value) return;
     if (current.value === upload && state !== "failed") current.value = null;
     if (state === "done") setOrder({ orderId: upload.orderId, status: "inProgress" });
   }, [state]);
   usePoll(async () => setOrder(await orderGet(order.orderId)), order !== null && !isEnded(order.status), 700);
-  const again = () => { setSuspect(null); setOriginal(null); setOrder(null); setError(null); setUpload(null); };
+  const again = () => {
+    setSuspect(null); setOriginal(null); setOrder(null); setError(null); setUpload(null);
+    go("/read", {}, true);
+  };
   const canStart = suspect && !problemOf(suspect) && !problemOf(original);
   const isSending = upload?.orderId && ["uploading", "failed", "refused", "starting"].includes(state);
   const formats = either(service.value.extractFormats.map(({ name }) => name));

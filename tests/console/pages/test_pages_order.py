@@ -1,0 +1,122 @@
+"""The page of an order: its URL during the upload, interrupted orders, names, states in words."""
+import pytest
+
+import pictures
+
+
+def begin(window, files, button):
+    """Starts an order whose upload is slow."""
+    window.go("/new")
+    window.give(files)
+    window.says(f"{len(files)} pictures ready")
+    window.network(upload=2000)
+    window.press(button)
+    window.says(f"of {len(files)} files uploaded")
+
+
+def test_a_reload_during_the_upload_finds_the_order_again(inside, owner, files):
+    begin(inside, files[:3], "Protect 3 pictures")
+    [order] = owner.get("/v2/orders").data["orders"]
+    assert inside.path == f"/orders/{order['orderId']}"
+    assert order["orderName"] == f"{files[0].name} + 2"
+    assert "Delete" not in inside.text()
+    # Chromium asks before it leaves the page.
+    inside.driver.execute_script("window.addEventListener('beforeunload', (event) => event.stopImmediatePropagation(), true)")
+    path = inside.path
+    inside.driver.get("about:blank")
+    inside.network()
+    inside.open(path)
+    inside.says("Files are missing", f"{files[0].name} + 2")
+    inside.give(files[:3])
+    inside.says("Download all (ZIP)")
+
+
+def test_an_order_that_waits_for_files_is_offered_on_overview_and_new_order(inside, owner, files):
+    def made(name):
+        body = {"idempotencyKey": name, "orderName": name, "files": [{"fileName": path.name} for path in files[:2]]}
+        return owner.post("/v2/orders/anti-ai", body).data["orderId"]
+    ids = [made("first holiday"), made("second holiday")]
+    for path in ("/", "/new"):
+        inside.open(path)
+        inside.says("“second holiday” is waiting for files", "upload of 2 files was interrupted", "in 24 hours", "1 more order waits")
+        for theme in ("light", "dark"):
+            for width in (390, 1280):
+                inside.theme(theme)
+                inside.size(width)
+                assert inside.overflow() == ""
+                inside.picture(f"waiting-{'overview' if path == '/' else 'new'}-{width}-{theme}")
+    inside.press("Continue")
+    inside.says("Files are missing")
+    assert inside.path == f"/orders/{ids[1]}"
+    for order in ids:
+        owner.request("DELETE", f"/v2/orders/{order}")
+    inside.go("/new")
+    inside.says("Three steps")
+    inside.wait(lambda: not inside.all(".skeleton"), "the page")
+    assert "is waiting for files" not in inside.text()
+
+
+def test_the_upload_of_this_tab_is_no_interrupted_order(inside, files):
+    begin(inside, files[:2], "Protect 2 pictures")
+    inside.go("/")
+    inside.says("Hello")
+    inside.wait(lambda: not inside.all(".skeleton"), "the page")
+    assert "is waiting for files" not in inside.text()
+    inside.go("/new")
+    inside.says("of 2 files uploaded")
+    inside.press("Cancel the order")
+    inside.press("Cancel the order", "dialog button")
+    # The pictures are still chosen.
+    inside.says("Three steps", "2 pictures ready")
+    inside.network()
+
+
+@pytest.mark.parametrize("name, count, expected", [
+    ("beach.jpg", 1, "beach.jpg"), ("n" * 80 + ".jpg", 2, "n" * 55 + "….jpg + 1"), ("봄.여행.jpg", 1, "봄.여행.jpg")])
+def test_an_order_is_named_after_its_first_picture(inside, owner, tmp_path, name, count, expected):
+    files = [tmp_path / name, tmp_path / "z.jpg"][:count]
+    for path in files:
+        path.write_bytes(pictures.jpeg(128, 128))
+    inside.go("/new")
+    inside.give(files)
+    inside.says(f"{count} picture{'s' if count > 1 else ''} ready")
+    assert inside.field("Name of the order (optional)").get_attribute("placeholder") == expected
+    inside.press(f"Protect {count} picture{'s' if count > 1 else ''}")
+    inside.says("Complete")
+    [order] = owner.get("/v2/orders").data["orders"]
+    assert order["orderName"] == expected
+
+
+def test_a_reading_is_named_after_its_picture_and_found_after_a_reload(inside, owner, tmp_path, stack):
+    suspect = tmp_path / "suspect.png"
+    suspect.write_bytes(pictures.png(400, 400))
+    # Without a worker the order stays in progress.
+    stack.part("stop", "worker")
+    try:
+        inside.go("/read")
+        inside.give([suspect])
+        inside.says("suspect.png")
+        inside.press("Read the watermark", "button")
+        inside.says("Looking for a watermark")
+        [order] = owner.get("/v2/orders").data["orders"]
+        assert order["orderName"] == "suspect.png" and inside.path == f"/read?order={order['orderId']}"
+        inside.open(inside.path)
+        inside.says("suspect.png", "Looking for a watermark")
+        assert inside.path == f"/orders/{order['orderId']}"
+    finally:
+        stack.part("start", "worker")
+    inside.says("No watermark was found")
+
+
+def test_an_order_with_a_failed_file_says_how_many_are_complete(inside, owner, tmp_path, files):
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(pictures.jpeg(400, 300)[:-900] + b"\xff\xd9")
+    inside.go("/new")
+    inside.give([*files[:2], cut])
+    inside.says("3 pictures ready")
+    inside.press("Protect 3 pictures")
+    inside.says("2 of 3 complete", "Some pictures could not be processed")
+    # The first day of a week counts.
+    inside.says("The results are deleted in 7 days.")
+    inside.go("/orders")
+    inside.says("2 of 3 complete")
