@@ -21,11 +21,14 @@ mkdir -p "$etc/imgward" "$var/tmp/nginx"
 rm -rf "$var/web"
 cp -rs "$root/web" "$var/web"
 rm -f "$var/web/README.md" "$var/web/Makefile.inc"
+rm -rf "$var/site"
+cp -rs "$root/site" "$var/site"
 for file in "$root"/nginx/*.conf "$root"/nginx/*.conf.in; do
     name=${file##*/}
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \
-        -e "s|unix:/run/imgward-console/console.sock|unix:$run/console.sock|" \
-        -e "s|@pkgdatadir@/web/|$var/web/|" -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
+        -e "s|/run/imgward-console|$run/imgward-console|" \
+        -e "s|@pkgdatadir@/web/|$var/web/|" -e "s|@pkgdatadir@/site/|$var/site/|" \
+        -e "s|@localstatedir@/lib/imgward/store|$var/store|g" \
         -e "s|@pkgdatadir@/api/|$documents/|" -e 's|@nginxdir@/|imgward/|' -e "s|@tls@|$tls|" \
         -e "s|root /var/www/html;|root $var/www;|" \
         -e "s|/var/log/nginx/imgward.log|$var/log/access.log|" \

@@ -119,7 +119,7 @@ part_is_ready() {
     mariadbd) database_query "SELECT 1" >/dev/null 2>&1 ;;
     redis) [ "$(redis-cli -s "$run/redis.sock" ping 2>/dev/null)" = PONG ] ;;
     api) [ -S "$run/api.sock" ] ;;
-    console) [ -S "$run/console.sock" ] ;;
+    console) [ -S "$run/imgward-console/console.sock" ] ;;
     worker) true ;;
     nginx) curl -s -o /dev/null --max-time 2 --cacert "$var/tls/ca.pem" "https://127.0.0.1:$(cat "$run/https.port")/" ;;
     esac
@@ -135,6 +135,8 @@ part_start() {
         return
     fi
     rm -f "$run/$name.pid" "$run/$name.session"
+    # As the unit's RuntimeDirectory.
+    [ "$name" != console ] || mkdir -p "$run/imgward-console"
     setsid "${command[@]}" </dev/null >>"$log/$name.log" 2>&1 &
     session=$!
     disown
@@ -182,6 +184,7 @@ part_stop() {
         part_kill "$name"
     fi
     rm -f "$run/$name.pid" "$run/$name.session"
+    [ "$name" != console ] || rm -rf "$run/imgward-console"
 }
 
 # Repeats until none remains, because a process may be forking.
