@@ -1,4 +1,4 @@
-"""The shell session of README.md, as a reader pastes it, on a private stack."""
+"""The shell session of README.md, as a reader pastes it, and the script that it runs, on a private stack."""
 import os
 import re
 import subprocess
@@ -8,56 +8,94 @@ import pytest
 import pictures
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHELLS = ["bash", "dash"]
+SCRIPT = os.path.join(ROOT, "doc", "examples", "protect.sh")
+SHELLS = [["bash"], ["dash"], ["busybox", "sh"]]
+shells = pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
 
 
-def session():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        return re.search(r"## Protect a picture\n.*?```sh\n(.*?)```", file.read(), re.S).group(1)
+def source(*names):
+    with open(os.path.join(ROOT, *names), encoding="utf-8") as file:
+        return file.read()
 
 
 @pytest.fixture
-def paste(stack, tmp_path):
-    """Runs the session in a folder with a picture; with another line in place of the last one."""
-    os.symlink(stack.environment["IMGWARD_VAR"], tmp_path / "var")
+def protect(stack, tmp_path):
+    """Runs the script in a folder with a picture. A curl in front of the real one notes its arguments, and fails if FAIL is one."""
+    (tmp_path / "curl").write_text(f'#!/bin/sh\nfor word; do echo "$word" >>{tmp_path}/words; [ "$word" != "$FAIL" ] || exit 18; done\n'
+                                   'exec /usr/bin/curl "$@"\n', encoding="utf-8")
+    (tmp_path / "curl").chmod(0o755)
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "FAIL": "nothing", "IMGWARD_KEY": stack.key("pro"),
+                 **{name: stack.environment[name] for name in ("IMGWARD_URL", "IMGWARD_CA")}}
 
-    def run(picture, shell="bash", last=None):
-        if picture is not None:
-            (tmp_path / "holiday.jpg").write_bytes(picture)
-        words = session() if last is None else session().replace("\nprotect holiday.jpg protected.jpg\n", f"\n{last}\n")
-        return subprocess.run([shell], input=words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    run.result = tmp_path / "protected.jpg"
+    def run(picture, shell=("dash",), words=("holiday.jpg",), **environment):
+        (tmp_path / "holiday.jpg").write_bytes(picture)
+        return subprocess.run([*shell, SCRIPT, *words], cwd=tmp_path, env={**variables, **environment}, capture_output=True, text=True,
+                              timeout=120)
     return run
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_session_protects_the_picture_and_repeats_with_another_one(paste, shell):
+def test_the_session_of_the_readme_protects_a_picture(stack, tmp_path):
+    os.symlink(stack.environment["IMGWARD_VAR"], tmp_path / "var")
+    os.symlink(os.path.join(ROOT, "doc"), tmp_path / "doc")
+    (tmp_path / "holiday.jpg").write_bytes(pictures.jpeg(320, 160))
+    session = re.search(r"```sh\n(.*?)```", source("README.md"), re.S)[1]
+    done = subprocess.run(["dash"], input=session, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert re.fullmatch(r"holiday\.jpg: protection (strong|medium|weak), \d+ %; written to protected-holiday\.jpg\n", done.stdout), done
+
+
+@shells
+def test_another_picture_of_the_same_name_is_protected(protect, shell, tmp_path):
     """A fixed idempotency key once replayed the first order, and the result was of the wrong picture."""
     for width in (320, 200):
         picture = pictures.jpeg(width, 160)
-        done = paste(picture, shell)
+        done = protect(picture, shell)
         assert (done.returncode, done.stderr) == (0, ""), done
-        assert re.fullmatch(r"holiday\.jpg: protection (strong|medium|weak), \d+ %\n", done.stdout), done
-        assert 25 < pictures.psnr(picture, paste.result.read_bytes()) < 60
+        assert 25 < pictures.psnr(picture, (tmp_path / "protected-holiday.jpg").read_bytes()) < 60
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_failure_stops_with_a_message_and_leaves_no_file(paste, shell):
-    cut = paste(pictures.jpeg(400, 300)[:4000], shell)
-    assert cut.returncode == 1 and "holiday.jpg: IMAGE_CORRUPT: " in cut.stderr, cut
-    text = paste(b"no picture", shell)
-    assert text.returncode == 1 and "UNSUPPORTED_MEDIA_TYPE" in text.stderr, text
-    key = paste(pictures.jpeg(100, 100), shell, last="IMGWARD_KEY_PRO=wrong\nprotect holiday.jpg protected.jpg")
-    assert key.returncode == 1 and "AUTH_TOKEN_INVALID_FORMAT" in key.stderr, key
-    missing = paste(None, shell, last="protect nothing.jpg protected.jpg")
-    assert missing.returncode == 1 and "nothing.jpg" in missing.stderr, missing
-    assert not paste.result.exists()
+@shells
+def test_a_failure_stops_with_a_message_and_leaves_no_file(protect, shell, tmp_path):
+    whole = pictures.jpeg(100, 100)
+    for word, done in (
+            ("holiday.jpg: IMAGE_CORRUPT: ", protect(pictures.jpeg(400, 300)[:4000], shell)),
+            ("not uploaded: UNSUPPORTED_MEDIA_TYPE: ", protect(b"no picture", shell)),
+            ("not created: AUTH_TOKEN_INVALID_FORMAT: ", protect(whole, shell, IMGWARD_KEY="wrong")),
+            ("IMGWARD_KEY: is not set", protect(whole, shell, IMGWARD_KEY="")),
+            ("not created: no answer", protect(whole, shell, IMGWARD_URL="https://127.0.0.1:1")),
+            ("not created: no answer", protect(whole, shell, IMGWARD_CA="")),
+            ("nothing.jpg: no such file", protect(whole, shell, ["nothing.jpg"])),
+            ("nowhere/result.jpg", protect(whole, shell, ["holiday.jpg", "nowhere/result.jpg"])),
+            ("usage: ", protect(whole, shell, []))):
+        assert done.returncode != 0 and word in done.stderr and done.stdout == "", done
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("protected")]
+
+
+def test_an_interrupted_download_keeps_the_earlier_result(protect, tmp_path):
+    result = tmp_path / "protected-holiday.jpg"
+    result.write_bytes(b"earlier")
+    done = protect(pictures.jpeg(100, 100), FAIL="-o")
+    assert done.returncode == 1 and "not downloaded" in done.stderr, done
+    assert result.read_bytes() == b"earlier" and not (tmp_path / "protected-holiday.jpg.part").exists()
+
+
+def test_a_name_with_blanks_is_sent_and_the_key_is_no_argument_of_curl(protect, stack, tmp_path):
+    picture = pictures.png(120, 90)
+    (tmp_path / "Ada's \"cat\".png").write_bytes(picture)
+    done = protect(picture, words=["./Ada's \"cat\".png", "my result.png"])
+    assert done.stdout.startswith("Ada's \"cat\".png: protection ") and done.stdout.endswith("; written to my result.png\n"), done
+    words = (tmp_path / "words").read_text(encoding="utf-8")
+    assert "/orders/anti-ai" in words and stack.key("pro") not in words
+
+
+@pytest.mark.parametrize("name", ["README.md", "doc/install.md", "doc/api.md"])
+def test_links_lead_to_files_that_are_installed(name):
+    listed = source("doc", "Makefile.inc").partition("nobase_dist_doc_DATA")[2].partition("nodist_man")[0].split()
+    found = re.findall(r"\]\(([^)#:]+)[)#]|src=\"([^\":]+)\"", source(name))
+    links = {os.path.normpath(os.path.join(os.path.dirname(name), one or other)) for one, other in found}
+    assert links - set(listed) == set()
 
 
 def test_the_command_that_the_demo_prints_has_the_key_of_its_orders():
-    texts = []
-    for name in ("demo.py", "demo.sh"):
-        with open(os.path.join(ROOT, "tests", "stack", name), encoding="utf-8") as file:
-            texts.append(file.read())
-    plan = re.search(r'stack\.key\("(\w+)"\)', texts[0])[1]
-    assert re.findall(r"IMGWARD_KEY_(\w+)", texts[1]) == [plan.upper()]
+    plan = re.search(r'stack\.key\("(\w+)"\)', source("tests", "stack", "demo.py"))[1]
+    assert re.findall(r"IMGWARD_KEY_(\w+)", source("tests", "stack", "demo.sh")) == [plan.upper()]

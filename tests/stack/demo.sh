@@ -65,7 +65,8 @@ The web console: $IMGWARD_CONSOLE_URL
   user $IMGWARD_CONSOLE_USER, password $IMGWARD_CONSOLE_PASSWORD
 The stack keeps running.  In another shell:
   . $IMGWARD_VAR/dev.env
-  curl --cacert \$IMGWARD_CA -H "Authorization: Bearer \$IMGWARD_KEY_ENTERPRISE" \$IMGWARD_URL/api/v2/orders
+  export IMGWARD_URL IMGWARD_CA IMGWARD_KEY=\$IMGWARD_KEY_ENTERPRISE
+  sh $root/doc/examples/protect.sh YOUR.jpg
 ./dev down stops it.
 TEXT
 else
