@@ -18,11 +18,48 @@ void creation_key_read(const struct field_scope *body, struct order_request *req
     requested->key_length = json_length(key);
 }
 
+/* Reads one member of metadata; null counts as absent. */
+static void pair_read(const struct field_scope *body, const struct field_scope *metadata, const char *key,
+                      struct text *lines)
+{
+    size_t length = text_code_points(key, strlen(key));
+    if (json_is_absent(json_member(metadata->object, key)))
+        return;
+    if (length < 1 || length > order_metadata_key_code_points_max)
+        field_bad(body, "metadata", "has a key of %zu characters, \"%.40s\"; 1 to %d are allowed", length,
+                  key, order_metadata_key_code_points_max);
+    else if (text_has_control(key, strlen(key)))
+        field_bad(body, "metadata", "has a key with control characters, such as line breaks or tabs");
+    else {
+        const struct json *value = field_string(metadata, key, true, 0, order_metadata_value_code_points_max);
+        if (value != NULL)
+            text_printf(lines, "%s\t%s\n", key, json_string_of(value));
+    }
+}
+
+static void metadata_read(const struct field_scope *body, struct order_request *requested)
+{
+    struct field_scope metadata;
+    struct text lines;
+    if (!field_object(body, "metadata", false, &metadata))
+        return;
+    size_t count = json_length(metadata.object);
+    if (count > order_metadata_pairs_max) {
+        field_bad(body, "metadata", "has %zu keys; at most %d are allowed", count, order_metadata_pairs_max);
+        return;
+    }
+    text_init(&lines, body->context->arena);
+    for (const char *key = NULL; json_member_next(metadata.object, &key) != NULL;)
+        pair_read(body, &metadata, key, &lines);
+    requested->metadata = lines.length > 0 ? lines.data : NULL;
+}
+
 void creation_common_read(const struct field_scope *body, struct order_request *requested)
 {
     creation_key_read(body, requested);
     const struct json *name = field_string(body, "orderName", false, 1, order_name_code_points_max);
     requested->name = json_string_of(name);
+    metadata_read(body, requested);
     json_digest(body->object, requested->body_digest);
 }
 

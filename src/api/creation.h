@@ -12,7 +12,7 @@
 /* Reads idempotencyKey; adds a detail if it is invalid. */
 void creation_key_read(const struct field_scope *body, struct order_request *requested);
 
-/* Reads idempotencyKey and orderName, and computes the digest of the whole body. */
+/* Reads idempotencyKey, orderName and metadata, and computes the digest of the whole body. */
 void creation_common_read(const struct field_scope *body, struct order_request *requested);
 
 /* The array that decides the size of a creation with several files. */

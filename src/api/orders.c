@@ -11,6 +11,7 @@
 #include "domain/orders/order_download.h"
 #include "domain/orders/order_search.h"
 #include "domain/orders/order_query.h"
+#include "domain/orders/order_request.h"
 #include "domain/files/retention.h"
 #include "http/response.h"
 
@@ -252,6 +253,46 @@ static const char *channel_word(unsigned value)
     return order_channel_name((enum order_channel)value);
 }
 
+/* The line of a parameter metadata[KEY]=VALUE; NULL and a detail if no order can have it. */
+static const char *metadata_line(struct request *request, const struct request_pair *pair)
+{
+    const char *begin = pair->name + strlen("metadata"), *end = strrchr(begin, ']');
+    if (begin[0] != '[' || end == NULL || end[1] != '\0') {
+        context_detail(request->context, pair->name, "must be written as metadata[KEY]=VALUE");
+        return NULL;
+    }
+    const char *key = arena_text_n(request->arena, begin + 1, (size_t)(end - begin - 1));
+    size_t key_length = text_code_points(key, strlen(key)),
+           value_length = text_code_points(pair->value, strlen(pair->value));
+    if (key_length < 1 || key_length > order_metadata_key_code_points_max)
+        context_detail(request->context, pair->name, "has a key of %zu characters; 1 to %d are allowed",
+                       key_length, order_metadata_key_code_points_max);
+    else if (value_length > order_metadata_value_code_points_max)
+        context_detail(request->context, pair->name, "has %zu characters; at most %d are allowed",
+                       value_length, order_metadata_value_code_points_max);
+    else if (text_has_control(key, strlen(key)) || text_has_control(pair->value, strlen(pair->value)))
+        context_detail(request->context, pair->name, "has control characters, which no metadata has");
+    else
+        return arena_printf(request->arena, "%s\t%s\n", key, pair->value);
+    return NULL;
+}
+
+static void metadata_read(struct request *request, struct order_filter *filter)
+{
+    const char **lines = arena_array(request->arena, order_metadata_pairs_max, sizeof *lines);
+    for (const struct request_pair *pair = request->queries; pair != NULL; pair = pair->next) {
+        if (strcmp(pair->name, "metadata") != 0 && strncmp(pair->name, "metadata[", 9) != 0)
+            continue;
+        const char *line = metadata_line(request, pair);
+        if (filter->metadata_count == order_metadata_pairs_max)
+            context_detail(request->context, pair->name, "is one key too many; at most %d are allowed",
+                           order_metadata_pairs_max);
+        else if (line != NULL)
+            lines[filter->metadata_count++] = line;
+    }
+    filter->metadata = lines;
+}
+
 static enum iw_error list_query_read(struct request *request, struct list_query *query)
 {
     *query = (struct list_query){
@@ -261,6 +302,7 @@ static enum iw_error list_query_read(struct request *request, struct list_query 
     word_read(request, "type", type_word, ORDER_TYPE_COUNT, &query->filter.type);
     word_read(request, "channel", channel_word, ORDER_CHANNEL_COUNT, &query->filter.channel);
     query->filter.keyword = query->page.keyword;
+    metadata_read(request, &query->filter);
     return context_validated(request->context);
 }
 
@@ -301,8 +343,9 @@ static enum iw_error show_list(struct request *request)
 {
     struct list_query query;
     enum iw_error error = list_query_read(request, &query);
+    bool is_search = query.filter.metadata_count > 0 && query.page.limit != page_limit_all;
     if (error == IW_OK)
-        error = page_place_take(request, &query.page);
+        error = is_search ? page_search_take(request) : page_place_take(request, &query.page);
     if (error != IW_OK)
         return error;
     if (query.page.limit != page_limit_all)

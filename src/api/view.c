@@ -30,6 +30,8 @@ void view_order(struct render *render, const struct domain *domain, struct arena
     render_time(render, "createdAt", order->created_ms);
     render_time(render, "updatedAt", order->updated_ms);
     render_time(render, "expiresAt", order->expires_ms);
+    if (order->metadata != NULL)
+        render_lines(render, "metadata", order->metadata);
 }
 
 void view_file_id(struct render *render, const struct order *order, int64_t id)

@@ -131,6 +131,19 @@ void render_null(struct render *render, const char *key)
     text_add_string(render->text, "null");
 }
 
+void render_lines(struct render *render, const char *key, const char *lines)
+{
+    render_object_begin(render, key);
+    for (const char *line = lines; *line != '\0';) {
+        size_t length = strcspn(line, "\n"), name = strcspn(line, "\t\n");
+        if (name < length)
+            render_string_n(render, arena_text_n(render->text->arena, line, name), line + name + 1,
+                            length - name - 1);
+        line += length + (line[length] == '\n');
+    }
+    render_object_end(render);
+}
+
 void render_time(struct render *render, const char *key, int64_t time_ms)
 {
     char iso[clock_iso_size];

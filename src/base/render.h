@@ -28,6 +28,12 @@ void render_real(struct render *render, const char *key, double value);
 void render_boolean(struct render *render, const char *key, bool value);
 void render_null(struct render *render, const char *key);
 
+/*
+ * Writes lines of name, tab and value, each closed by a line feed, as an object of strings.  A line without a
+ * tab is left out.
+ */
+void render_lines(struct render *render, const char *key, const char *lines);
+
 /* An ISO 8601 time; 0 becomes null. */
 void render_time(struct render *render, const char *key, int64_t time_ms);
 

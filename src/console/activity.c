@@ -14,20 +14,7 @@ enum { status_least = 100, status_most = 599, status_class = 100 };
 
 static const int64_t day_ms = 24 * 60 * 60 * 1000;
 
-/* Renders the lines of an event's details as members of an object. */
-static void details_render(struct render *render, struct arena *arena, const char *details)
-{
-    render_object_begin(render, "details");
-    for (const char *line = details; *line != '\0';) {
-        size_t length = strcspn(line, "\n"), name = strcspn(line, "\t\n");
-        if (name < length)
-            render_string_n(render, arena_text_n(arena, line, name), line + name + 1, length - name - 1);
-        line += length + (line[length] == '\n');
-    }
-    render_object_end(render);
-}
-
-static void event_render(struct render *render, struct arena *arena, const struct audit_event *event)
+static void event_render(struct render *render, const struct audit_event *event)
 {
     render_object_begin(render, NULL);
     render_id(render, "id", event->id);
@@ -43,7 +30,7 @@ static void event_render(struct render *render, struct arena *arena, const struc
         render_object_end(render);
     }
     render_string(render, "address", event->address);
-    details_render(render, arena, event->details);
+    render_lines(render, "details", event->details);
     render_object_end(render);
 }
 
@@ -72,7 +59,7 @@ static enum iw_error audit_show(struct request *request)
         return error;
     struct render *render = page_begin(request, "events");
     for (size_t i = 0; i < events.count; i++)
-        event_render(render, request->arena, &events.items[i]);
+        event_render(render, &events.items[i]);
     page_window_end(render, &page, events.total, events.older_id);
     return IW_OK;
 }

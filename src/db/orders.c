@@ -12,11 +12,12 @@
 #include "db/texts.h"
 
 /* The columns that order_read reads, in this order. */
-#define ORDER_COLUMNS                                                                                        \
+#define ORDER_PLAIN_COLUMNS                                                                                  \
     "o.id, o.type, o.channel, o.status, o.name, o.body_digest, o.zero_copy, o.has_thumbnail, "               \
     "o.zip_store_key, o.file_count, o.completed_file_count, o.watermark_text, o.error_code, o.created_at, "  \
     "o.updated_at, o.expires_at, o.thumbnail_store_key, o.watermark_certainty, "                             \
-    "o.watermark_is_same_picture"
+    "o.watermark_is_same_picture, "
+#define ORDER_COLUMNS ORDER_PLAIN_COLUMNS "o.metadata"
 
 /* The columns that file_read reads, in this order. */
 #define FILE_COLUMNS                                                                                         \
@@ -26,10 +27,11 @@
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
- * optimizer's decision to use the order of the index.
+ * optimizer's decision to use the order of the index.  Only one row has the metadata, up to 43 kB.
  */
 #define ORDER_WITH_FILES                                                                                     \
-    "SELECT " FILE_COLUMNS ", " ORDER_COLUMNS " FROM orders o JOIN files f ON f.order_id = o.id "
+    "SELECT " FILE_COLUMNS ", " ORDER_PLAIN_COLUMNS "IF(f.position = 1, o.metadata, NULL) FROM orders o "    \
+    "JOIN files f ON f.order_id = o.id "
 
 static void order_read(struct db_row *columns, struct order *order)
 {
@@ -57,6 +59,7 @@ static void order_read(struct db_row *columns, struct order *order)
     order->thumbnail_store_key = db_next_text(columns);
     order->certainty = db_next_integer(columns);
     order->same_picture = texts_same_of(columns);
+    order->metadata = db_next_text(columns);
 }
 
 static void file_read(struct db_row *columns, struct order_file *file)
@@ -123,12 +126,13 @@ static void order_add(struct query *query, const char *request_id, const struct 
         db_time(row->created_ms),
         db_time(row->is_started ? row->created_ms : 0),
         db_time(row->is_started ? 0 : row->expires_ms),
+        db_text(row->metadata),
     };
     query_append(
         query,
         "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, "
         "strength, zero_copy, include_original, file_count, request_id, created_at, updated_at, "
-        "started_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ",
+        "started_at, expires_at, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ",
         values, sizeof values / sizeof values[0]);
 }
 
@@ -265,10 +269,12 @@ static bool order_rows_read(struct arena *arena, const struct db_rows *rows, str
         return false;
     *files = arena_array(arena, rows->count + 1, sizeof **files);
     for (size_t i = 0; i < rows->count; i++) {
+        struct order read;
         struct db_row columns = db_row(rows, i);
         file_read(&columns, &(*files)[i]);
-        if (i == 0)
-            order_read(&columns, order);
+        order_read(&columns, &read);
+        if (i == 0 || read.metadata != NULL)
+            *order = read;
     }
     order->file_rows = (unsigned)rows->count;
     qsort(*files, rows->count, sizeof **files, file_compare);
@@ -367,6 +373,10 @@ static void filter_add(struct query *query, const struct order_filter *filter)
     for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
         if (conditions[i].is_set)
             query_append(query, conditions[i].sql, &conditions[i].value, 1);
+    for (unsigned i = 0; i < filter->metadata_count; i++) {
+        const struct db_value line = db_text(filter->metadata[i]);
+        query_append(query, " AND LOCATE(CONCAT('\n', ?), CONCAT('\n', metadata)) > 0", &line, 1);
+    }
 }
 
 enum iw_error orders_count(const struct db *db, const struct order_filter *filter, int64_t *count)

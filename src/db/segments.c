@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crypto.h"
+
 enum {
     id_bytes = 8,
     fact_status_bits = 0x07,
@@ -25,12 +27,24 @@ static uint8_t fact_of(int type, int channel, int status)
                      (channel > 0 ? channel : 0) << 5);
 }
 
+/* The tag of a line of metadata. */
+static void line_digest(const char *line, size_t length, uint8_t digest[sha256_bytes])
+{
+    _Static_assert((int)search_tag_bytes <= (int)sha256_bytes, "a tag is the begin of a digest");
+    crypto_sha256(line, length, digest);
+}
+
 void segments_filter(const struct order_filter *filter, struct search_query *query)
 {
     query->mask =
         (uint8_t)((filter->status >= 0 ? fact_status_bits : 0) | (filter->type >= 0 ? fact_type_bits : 0) |
                   (filter->channel >= 0 ? fact_channel_bits : 0));
     query->value = fact_of(filter->type, filter->channel, filter->status);
+    for (unsigned i = 0; i < filter->metadata_count; i++) {
+        uint8_t digest[sha256_bytes];
+        line_digest(filter->metadata[i], strcspn(filter->metadata[i], "\n"), digest);
+        search_query_tag(query, digest);
+    }
 }
 
 /* ---- reading ---- */
@@ -96,7 +110,7 @@ enum iw_error segments_read(const struct db *db, const struct segments_range *ra
     const struct db_value of[of_range] = {db_integer(range->account_id), db_integer(range->first_min),
                                           db_integer(range->first_max)};
     bool has_id = range->ids_of >= 0, has_words = query->words.count > 0;
-    struct db_value values[parameters_max] = {db_integer(query->has_keyword || query->mask != 0),
+    struct db_value values[parameters_max] = {db_integer(query->has_keyword || query->mask != 0 || has_words),
                                               db_integer(range->ids_of)};
     unsigned count = has_id ? 2 : 1;
     memcpy(values + count, of, sizeof of);
@@ -256,7 +270,8 @@ static bool order_row(void *user, struct db_row *columns)
     enum order_status status;
     int64_t id = db_next_integer(columns);
     const char *type_word = db_next_text(columns), *channel_word = db_next_text(columns),
-               *status_word = db_next_text(columns), *name = db_next_text(columns);
+               *status_word = db_next_text(columns), *name = db_next_text(columns),
+               *metadata = db_next_text(columns);
     if (!order_type_read(type_word, &type) || !order_channel_read(channel_word, &channel) ||
         !order_status_read(status_word, &status))
         abort(); /* Fails if the schema has other words than the program, because their versions differ. */
@@ -267,6 +282,12 @@ static bool order_row(void *user, struct db_row *columns)
     gathering->last_id = id;
     search_build_entry(gathering->build, gathering->last_id, fact_of((int)type, (int)channel, (int)status),
                        name);
+    for (size_t length; metadata != NULL && *metadata != '\0'; metadata += length + 1) {
+        uint8_t digest[sha256_bytes];
+        length = strcspn(metadata, "\n");
+        line_digest(metadata, length, digest);
+        search_build_tag(gathering->build, digest);
+    }
     return true;
 }
 
@@ -288,8 +309,9 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
                                 db_integer(is_growing ? orders_max : late_max)};
     enum iw_error error = db_each(
         db,
-        "SELECT id, type, channel, status, name, file_count + include_original FROM orders FORCE INDEX "
-        "(orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE "
+        "SELECT id, type, channel, status, name, metadata, file_count + include_original FROM orders FORCE "
+        "INDEX (orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE "
+        "MODE "
         "SKIP LOCKED",
         values, 4, order_row, &gathering);
     *is_whole = false;

@@ -24,7 +24,8 @@ struct segment {
     bool is_open;        /* the range may grow */
 };
 
-/* Sets the mask of a query: type, status and channel of the filter. */
+/* Sets the mask of a query, by type, status and channel of the filter, and adds the filter's metadata as
+ * tags. */
 void segments_filter(const struct order_filter *filter, struct search_query *query);
 
 /* ---- reading ---- */

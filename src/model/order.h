@@ -96,7 +96,8 @@ struct order {
     const char *error_code;         /* of the order as a whole; NULL if there is none */
     int64_t created_ms;
     int64_t updated_ms;
-    int64_t expires_ms; /* 0 means never */
+    int64_t expires_ms;   /* 0 means never */
+    const char *metadata; /* the client's data: lines of key, tab and value; NULL if there is none */
 };
 
 /* The counts of an order that its jobs change.  Valid while the row is locked. */
@@ -156,6 +157,7 @@ struct order_row {
     unsigned file_rows; /* originals included */
     int64_t created_ms;
     int64_t expires_ms;
+    const char *metadata;            /* see struct order */
     const struct quota_claim *claim; /* on the account's quotas */
 };
 
@@ -166,6 +168,8 @@ struct order_filter {
     int status;
     int channel;
     const char *keyword;
+    const char *const *metadata; /* lines that the order's metadata has; metadata_count of them */
+    unsigned metadata_count;
     int64_t id_above; /* only ids above this; 0 means all */
     int64_t id_up_to; /* only ids up to this; 0 means all */
 };

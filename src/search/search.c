@@ -5,7 +5,8 @@
 
 #include <utf8proc.h>
 
-enum { id_bytes = 8, word_bytes_max = 4096 };
+/* A tag is a word that begins with a control character, which no other word has. */
+enum { id_bytes = 8, word_bytes_max = 4096, tag_mark = 1 };
 
 static bool bit_get(const uint8_t *bits, size_t at)
 {
@@ -34,6 +35,15 @@ static void words_add(struct search_words *words, struct search_word word)
 {
     words->items = arena_more(words->arena, words->items, words->count, sizeof word);
     words->items[words->count++] = word;
+}
+
+static void tag_add(struct search_words *words, const uint8_t tag[search_tag_bytes], uint16_t position)
+{
+    char *text = arena_alloc(words->arena, search_tag_bytes + 1);
+    text[0] = tag_mark;
+    memcpy(text + 1, tag, search_tag_bytes);
+    words_add(words,
+              (struct search_word){.text = text, .length = search_tag_bytes + 1, .position = position});
 }
 
 static enum kind kind_of_ascii(unsigned char byte)
@@ -180,6 +190,11 @@ void search_build_name(struct search_build *build, int64_t id, const char *name)
         words_read(&build->words, name, (uint16_t)build->next);
 }
 
+void search_build_tag(struct search_build *build, const uint8_t tag[search_tag_bytes])
+{
+    tag_add(&build->words, tag, (uint16_t)(build->facts.length - 1));
+}
+
 static void number_add(struct text *out, size_t number)
 {
     for (; number >= 0x80; number >>= 7)
@@ -243,7 +258,7 @@ static void letters_add(struct search_words *words)
     for (size_t i = 0, count = words->count; i < count; i++) {
         struct search_word letter = words->items[i];
         letter.length = 1;
-        if ((unsigned char)*letter.text < 0x80 && words->items[i].length > 1)
+        if ((unsigned char)*letter.text < 0x80 && *letter.text != tag_mark && words->items[i].length > 1)
             words_add(words, letter);
     }
 }
@@ -288,20 +303,29 @@ void search_query_init(struct search_query *query, struct arena *arena, const ch
         query->buckets[i] = bucket_of(&words->items[i]);
 }
 
+void search_query_tag(struct search_query *query, const uint8_t tag[search_tag_bytes])
+{
+    struct search_words *words = &query->words;
+    tag_add(words, tag, 0);
+    query->tag_count++;
+    if (words->count <= search_words_max)
+        query->buckets[words->count - 1] = bucket_of(&words->items[words->count - 1]);
+}
+
 bool search_query_look(struct search_query *query, struct arena *scratch, const char *name, bool is_first)
 {
     struct search_words words = {.arena = scratch};
-    size_t found = 0;
+    size_t found = 0, count = query->words.count - query->tag_count;
     arena_reset(scratch);
     if (is_first)
         memset(query->is_found, 0, sizeof query->is_found);
     words_read(&words, name, 0);
-    for (size_t i = 0; i < query->words.count; i++) {
+    for (size_t i = 0; i < count; i++) {
         for (size_t at = 0; at < words.count && !query->is_found[i]; at++)
             query->is_found[i] = word_begins(&words.items[at], &query->words.items[i]);
         found += query->is_found[i];
     }
-    return found == query->words.count && (found > 0 || !query->has_keyword);
+    return found == count && (found > 0 || !query->has_keyword);
 }
 
 /* ---- a segment and a query ---- */
@@ -398,22 +422,25 @@ bool search_part_row(struct search_part *part, const struct search_query *query,
     return is_whole;
 }
 
-static bool has_all(const struct search_part *part, const struct search_query *query, size_t position)
+/* Returns true if an entry has the words and tags of the query from begin to end. */
+static bool has_all(const struct search_part *part, size_t begin, size_t end, size_t position)
 {
-    for (size_t i = 0; i < query->words.count; i++)
+    for (size_t i = begin; i < end; i++)
         if (part->found[i] == NULL || !bit_get(part->found[i], position))
             return false;
-    return query->words.count > 0 || !query->has_keyword;
+    return true;
 }
 
 size_t search_part_match(const struct search_part *part, const struct search_query *query, int64_t *ids)
 {
-    size_t count = 0;
+    size_t count = 0, all = query->words.count, words = all - query->tag_count;
+    bool is_empty = words == 0 && query->has_keyword;
     for (size_t at = part->count; at-- > 0;) {
         int64_t id = part->ids != NULL ? id_at(part->ids, at) : 0;
         if (part->facts[at] == search_gone || (part->facts[at] & query->mask) != query->value)
             continue;
-        if (!has_all(part, query, at) && (id == 0 || id != query->id))
+        bool is_found = (!is_empty && has_all(part, 0, words, at)) || (id != 0 && id == query->id);
+        if (!is_found || !has_all(part, words, all, at))
             continue;
         if (ids != NULL)
             ids[count] = id;

@@ -15,8 +15,9 @@
 #include "base/text.h"
 
 enum {
-    search_gone = 255,    /* the fact of a deleted entry; matches nothing */
-    search_words_max = 32 /* of a query */
+    search_gone = 255,     /* the fact of a deleted entry; matches nothing */
+    search_words_max = 32, /* of a query, tags included */
+    search_tag_bytes = 16
 };
 
 struct search_word {
@@ -62,18 +63,22 @@ void search_build_entry(struct search_build *build, int64_t id, uint8_t fact, co
 /* Adds another name of an entry.  Ids must not decrease; a name of an unknown id is ignored. */
 void search_build_name(struct search_build *build, int64_t id, const char *name);
 
+/* Adds a tag of the last entry: bytes that only search_query_tag finds, and no keyword. */
+void search_build_tag(struct search_build *build, const uint8_t tag[search_tag_bytes]);
+
 /* Packs the words.  Returns the number of rows. */
 unsigned search_build_pack(struct search_build *build, struct search_row **rows);
 
 /* ---- a query ---- */
 
 /*
- * The conditions for entries: each word is the beginning of a word of the entry, and the bits of the mask
- * have the value. The entry with this id needs no words.
+ * The conditions for entries: each word is the beginning of a word of the entry, each tag is a tag of the
+ * entry, and the bits of the mask have the value. The entry with this id needs no words.
  */
 struct search_query {
     bool has_keyword;
-    struct search_words words; /* refuse the query if there are more than search_words_max */
+    struct search_words words; /* tags last; refuse the query if there are more than search_words_max */
+    size_t tag_count;
     struct search_bucket buckets[search_words_max];
     uint8_t mask, value;
     int64_t id; /* 0 if there is none */
@@ -85,7 +90,11 @@ struct search_query {
  */
 void search_query_init(struct search_query *query, struct arena *arena, const char *keyword);
 
-/* Returns true if the names of one entry have all words. Call it for each name. Resets the arena scratch. */
+/* Adds a tag.  Call it after search_query_init. */
+void search_query_tag(struct search_query *query, const uint8_t tag[search_tag_bytes]);
+
+/* Returns true if the names of one entry have all words; tags are not looked for. Call it for each name.
+ * Resets the arena scratch. */
 bool search_query_look(struct search_query *query, struct arena *scratch, const char *name, bool is_first);
 
 /* ---- a segment and a query ---- */

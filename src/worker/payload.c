@@ -29,6 +29,8 @@ static enum iw_error order_render(struct render *render, struct domain *domain,
     render_integer(render, "fileCount", order->file_count);
     render_time(render, "createdAt", order->created_ms);
     render_time(render, "updatedAt", order->updated_ms);
+    if (order->metadata != NULL)
+        render_lines(render, "metadata", order->metadata);
     if (order->status == ORDER_COMPLETE && !order->is_zero_copy) {
         struct order_download download;
         error = order_download_make(domain, order, &download);

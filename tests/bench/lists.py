@@ -48,6 +48,10 @@ LISTS = [
     ("common words, filters", "?keyword=holiday+img&status=complete&type=antiAi&channel=api", 50),
     ("eight words", "?keyword=holiday+img+jpg+batch+1+2+3+4", 50),
     ("order id", "?keyword={id}", 50),
+    ("metadata of all, deep", "?metadata%5Bsource%5D=shop&page={deep}", 50),
+    ("metadata of few", "?metadata%5Bcustomer%5D=7", 50),
+    ("unique metadata", "?metadata%5Breference%5D=bench-{unique}", 50),
+    ("metadata, word, filters", "?metadata%5Bsource%5D=shop&keyword=holiday&status=complete&type=antiAi", 50),
 ]
 
 
@@ -59,11 +63,12 @@ def fill(stack, account, count):
         rows = f"seq_{begin + 1}_to_{min(begin + STEP, count)}"
         stack.sql(f"""SET foreign_key_checks = 0, unique_checks = 0; START TRANSACTION;
             INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, strength,
-            file_count, created_at, updated_at, expires_at) SELECT {number}, {account},
+            file_count, created_at, updated_at, expires_at, metadata) SELECT {number}, {account},
             ELT(1 + seq % 4 DIV 2, 'antiAi', 'watermarkEmbed'), IF(seq % 10, 'api', 'web'),
             CASE WHEN seq % 1000 = 0 THEN 'expired' WHEN seq % 50 = 0 THEN 'failed' ELSE 'complete' END,
             CONCAT(IF(seq % 100 = 37, 'zebra ', 'holiday '), 'batch ', seq), CONCAT('bench-', seq), UNHEX(SHA2(seq, 256)),
-            'high', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL 7 DAY FROM {rows};
+            'high', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL 7 DAY,
+            CONCAT('source\tshop\ncustomer\t', seq % 1000, '\nreference\tbench-', seq, '\n') FROM {rows};
             INSERT INTO files (order_id, position, name, status, updated_at) SELECT {number}, 1,
             CONCAT('IMG_', LPAD(seq % 10000, 4, '0'), '.jpg'), 'complete', UTC_TIMESTAMP(3) FROM {rows}; COMMIT""")
     stack.sql("ANALYZE TABLE orders, files")

@@ -87,6 +87,7 @@ void order_request_row(const struct domain *domain, const struct order_request *
                               .key = requested->key,
                               .key_length = requested->key_length,
                               .body_digest = requested->body_digest,
+                              .metadata = requested->metadata,
                               .strength = requested->strength,
                               .is_zero_copy = requested->is_zero_copy,
                               .created_ms = now_ms,

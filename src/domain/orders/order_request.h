@@ -20,7 +20,12 @@ enum {
     order_texts_max = 10, /* per file */
     order_text_code_points_max = 1000,
     order_name_code_points_max = 64,
-    order_key_code_points_max = 255
+    order_key_code_points_max = 255,
+    /* Keys and values as at Stripe (https://docs.stripe.com/api/metadata); 20 pairs of four-byte characters
+       take 43 kB, which a BLOB holds. */
+    order_metadata_pairs_max = 20,
+    order_metadata_key_code_points_max = 40,
+    order_metadata_value_code_points_max = 500
 };
 
 /* A watermark text, stored byte for byte. */
@@ -48,6 +53,7 @@ struct order_request {
     const char *key;  /* idempotency key */
     size_t key_length;
     uint8_t body_digest[32];
+    const char *metadata; /* see struct order */
     enum order_strength strength;
     bool is_zero_copy;
     struct order_request_file *files;

@@ -119,7 +119,8 @@ static bool is_by_index(const struct lookup *lookup)
 {
     const struct order_filter *filter = lookup->filter;
     return filter->keyword == NULL &&
-           (lookup->count == 0 || (filter->channel < 0 && (filter->status < 0 || filter->type < 0)));
+           (lookup->count == 0 ||
+            (filter->metadata_count == 0 && filter->channel < 0 && (filter->status < 0 || filter->type < 0)));
 }
 
 static enum iw_error tail_read(struct lookup *lookup)
@@ -150,8 +151,8 @@ static enum iw_error lookup_begin(struct lookup *lookup, struct domain *domain,
     if (filter->keyword != NULL && text_integer(filter->keyword, 1, INT64_MAX, &query->id))
         all.ids_of = query->id;
     if (query->words.count > search_words_max) {
-        context_detail(domain->context, "keyword", "has %zu different words; at most %d are allowed",
-                       query->words.count, search_words_max);
+        context_detail(domain->context, "keyword", "has %zu different words; at most %zu are allowed",
+                       query->words.count - query->tag_count, search_words_max - query->tag_count);
         return context_validated(domain->context);
     }
     enum iw_error error = pieces_read(lookup, &all);
@@ -268,13 +269,16 @@ enum iw_error order_search_stream(struct domain *domain, const struct order_filt
 {
     struct lookup lookup;
     struct found found = {.skip = 0};
-    if (filter->keyword == NULL)
+    if (filter->keyword == NULL && filter->metadata_count == 0)
         return orders_stream(&domain->db, filter, take, user);
     enum iw_error error = lookup_begin(&lookup, domain, filter);
+    bool is_plain = is_by_index(&lookup);
     found.most = (size_t)lookup.total;
-    if (error == IW_OK)
+    if (error == IW_OK && is_plain)
+        error = orders_stream(&domain->db, filter, take, user);
+    else if (error == IW_OK)
         error = ids_collect(&lookup, lookup.arena, &found);
-    if (error == IW_OK)
+    if (error == IW_OK && !is_plain)
         error = orders_stream_ids(&domain->db, filter->account_id, &found.ids, take, user);
     lookup_end(&lookup);
     return error;

@@ -206,6 +206,42 @@ static unsigned wrong_matches(const struct entry *entries, unsigned count, const
     return wrong + (expected != found);
 }
 
+/* Entry i has the tag i % 7, the youngest also the tag 99, and the name "even" or "odd". */
+static void test_tags_are_found_whole_and_by_no_keyword(void)
+{
+    static const struct {
+        const char *keyword;
+        int64_t id;
+        int first, second; /* tags; -1: none */
+        size_t matches;
+    } rows[] = {{NULL, 0, 3, -1, 10},   {NULL, 0, 3, 99, 0},   {NULL, 0, 6, 99, 1}, {NULL, 0, 8, -1, 0},
+                {"ev", 0, 3, -1, 5},    {"even", 7, 3, -1, 5}, {"no", 4, 3, -1, 1}, {"no", 5, 3, -1, 0},
+                {"\x01", 0, -1, -1, 0}, {" ", 0, 3, -1, 0}};
+    struct search_build build = {.arena = arena};
+    struct search_row *packed;
+    for (int64_t i = 0; i < 70; i++) {
+        search_build_entry(&build, i + 1, 0, i % 2 == 0 ? "even" : "odd");
+        search_build_tag(&build, (uint8_t[search_tag_bytes]){(uint8_t)(i % 7)});
+    }
+    search_build_tag(&build, (uint8_t[search_tag_bytes]){99});
+    unsigned count = search_build_pack(&build, &packed);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct search_query query;
+        struct search_part part;
+        search_query_init(&query, arena, rows[i].keyword);
+        query.id = rows[i].id;
+        if (rows[i].first >= 0)
+            search_query_tag(&query, (uint8_t[search_tag_bytes]){(uint8_t)rows[i].first});
+        if (rows[i].second >= 0)
+            search_query_tag(&query, (uint8_t[search_tag_bytes]){(uint8_t)rows[i].second});
+        search_part_init(&part, arena, (const uint8_t *)build.facts.data, (const uint8_t *)build.ids.data,
+                         70);
+        for (unsigned k = 0; k < count; k++)
+            CU_ASSERT(search_part_row(&part, &query, &packed[k]));
+        CU_ASSERT_EQUAL(search_part_match(&part, &query, NULL), rows[i].matches);
+    }
+}
+
 static void test_segments_find_what_a_comparison_finds(void)
 {
     static struct entry entries[entries_max];
@@ -271,6 +307,7 @@ int main(void)
         {"words end between letters and digits", test_words_end_between_letters_and_digits},
         {"a keyword asks for its words", test_a_keyword_asks_for_its_words},
         {"rows have the documented bytes", test_rows_have_the_documented_bytes},
+        {"tags are found whole and by no keyword", test_tags_are_found_whole_and_by_no_keyword},
         {"segments find what a comparison finds", test_segments_find_what_a_comparison_finds},
         {"a query needs only the rows of its buckets", test_a_query_needs_only_the_rows_of_its_buckets},
         {"damaged rows are safe", test_damaged_rows_are_safe},
