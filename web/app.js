@@ -55,7 +55,10 @@ function themeSet(name) {
   if (name) document.documentElement.dataset.theme = name;
   try { if (name) localStorage.setItem("imgward.theme", name); } catch { /* storage is off */ }
 }
-const isDark = () => (theme.value ? theme.value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+// The colours of the system, which may change while the page is open.
+const system = matchMedia("(prefers-color-scheme: dark)"), isSystemDark = signal(system.matches);
+system.addEventListener("change", () => { isSystemDark.value = system.matches; });
+const isDark = () => (theme.value ? theme.value === "dark" : isSystemDark.value);
 
 function ThemeSwitch() {
   const next = isDark() ? "light" : "dark", words = t(`theme.${next}`);

@@ -28,6 +28,21 @@ def test_the_address_is_no_password_and_belongs_to_one_user(browser, owner):
     assert taken.status == 400 and taken.fields() == ["email"]
 
 
+def test_common_passwords_are_refused_at_each_place(stack, browser, owner):
+    """NIST SP 800-63B, 5.1.1.2: sign-up, reset, change, invitation. imgwardctl makes random passwords."""
+    common, details = "Password1234", []
+    answers = [browser.sign_up(password=common),
+               browser.post("/password/reset", {"token": reset_token(stack, owner.email), "password": common}),
+               owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": common})]
+    invited = owner.post("/account/invitations", {"email": address_new(), "role": "member"})
+    token = invited.data["link"].partition("token=")[2]
+    answers.append(browser.post("/invitations/accept", {"token": token, "name": "Member", "password": common}))
+    for answer in answers:
+        assert answer.status == 400, answer
+        details.append([(one["field"], "guessing programs try first" in one["message"]) for one in answer.json["details"]])
+    assert details == [[("password", True)], [("password", True)], [("newPassword", True)], [("password", True)]]
+
+
 def test_sign_up_is_closed_where_it_is_not_open(stack, browser):
     with stack.configured("console", "sign_up", "invite"):
         assert browser.get("/session").data["signUp"] == "invite"

@@ -30,7 +30,8 @@ export function Drop({ onFiles, many = true, title, hint, small, isReading }) {
     <div class="actions">
       <${Button} kind=${small ? "plain" : "primary"} onClick=${() => files.current.click()}>
         ${t(many ? "drop.files" : "drop.file")}<//>
-      ${many && html`<${Button} onClick=${() => folder.current.click()}>${t("drop.folder")}<//>`}</div>
+      ${many && html`<${Button} kind="plain folder" onClick=${() => folder.current.click()}>
+        ${t("drop.folder")}<//>`}</div>
     <${Hidden} element=${files} accept=${accept} multiple=${many} onChange=${chosen} />
     ${many && html`<${Hidden} element=${folder} webkitdirectory onChange=${chosen} />`}
   </div>`;

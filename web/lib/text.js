@@ -40,7 +40,9 @@ export const number = (value) => new Intl.NumberFormat(language.value).format(va
 export function bytes(value) {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));
-  const style = { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 };
+  const style = {
+    style: "unit", unit: units[step], unitDisplay: step === 0 ? "long" : "short", maximumSignificantDigits: 3,
+  };
   return new Intl.NumberFormat(language.value, style).format(value / 1000 ** step);
 }
 
@@ -58,6 +60,16 @@ export const either = (words) => (words.length < 2 ? words.join()
 const dateText = (at, style) => new Intl.DateTimeFormat(language.value, style).format(new Date(at));
 export const day = (at) => dateText(at, { dateStyle: "medium", timeZone: "UTC" });
 export const moment = (at) => dateText(at, { dateStyle: "medium", timeStyle: "short" });
+
+// "today, 18:52:03": for logs, in which seconds count.
+export function stamp(at, now = new Date()) {
+  const midnight = (date) => new Date(date).setHours(0, 0, 0, 0);
+  const days = Math.round((midnight(at) - midnight(now)) / 86400000);
+  const time = dateText(at, { timeStyle: "medium" });
+  if (days < -6) return `${dateText(at, { dateStyle: "medium" })}, ${time}`;
+  return `${new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(days, "day")}, ${time}`;
+}
+export const instant = (at) => dateText(at, { dateStyle: "full", timeStyle: "long" });
 
 // "3 minutes ago", "in 7 days". A time in the future is rounded up, so that a week begins with 7 days.
 export function relative(at, now = Date.now()) {

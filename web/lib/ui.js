@@ -1,7 +1,7 @@
 // Parts that the pages share: forms, dialogs, tables, notices.
 import { html, signal, useState, useEffect, useRef, useId, useCallback } from "./view.js";
 import { ApiError, service, session } from "./api.js";
-import { t, either, known, moment, relative, language } from "./text.js";
+import { t, either, instant, known, moment, relative, stamp, language } from "./text.js";
 import { href, route } from "./route.js";
 
 // The question that confirm() asks at the moment.
@@ -265,20 +265,25 @@ export function Loaded({ state, title, children }) {
 export const Time = ({ at, none = "–" }) => (at
   ? html`<time datetime=${at} title=${moment(at)}>${relative(at)}</time>` : html`<span class="muted">${none}</span>`);
 
+// The time of an entry in a log.
+export const Stamp = ({ at }) => html`<time class="stamp" datetime=${at} title=${instant(at)}>${stamp(at)}</time>`;
+
 export const Badge = ({ kind = "", children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 
 // A table that becomes a list of cards on a narrow screen. A column is [key, title, cell of a row, class].
+// With lines="two" a card has two lines: the cells "main" and "state", then the others without their titles.
 // Roles stay explicit, because a table that is displayed as blocks loses them.
-export function Table({ caption, columns, rows, keyOf, empty }) {
+export function Table({ caption, columns, rows, keyOf, empty, lines }) {
   language.value;
-  if (rows.length === 0) return empty ?? html`<p class="muted">${t("none")}</p>`;
-  return html`<table role="table"><caption class="vh">${caption}</caption>
+  if (rows.length === 0) return html`<div class="sheet">${empty ?? html`<p class="muted">${t("none")}</p>`}</div>`;
+  return html`<div class="sheet"><table role="table" class=${lines}><caption class="vh">${caption}</caption>
     <thead role="rowgroup"><tr role="row">${columns.map(([key, title, , style]) => html`
       <th key=${key} role="columnheader" scope="col" class=${style}>
         ${title || html`<span class="vh">${t("actions")}</span>`}</th>`)}</tr></thead>
     <tbody role="rowgroup">${rows.map((row) => html`
       <tr role="row" key=${keyOf(row)}>${columns.map(([key, title, cell, style]) => html`
-        <td key=${key} role="cell" data-label=${title} class=${style}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`;
+        <td key=${key} role="cell" data-label=${title} class=${style}>${cell(row)}</td>`)}</tr>`)}</tbody></table>
+  </div>`;
 }
 
 export function Pager({ info, onPage, onOlder }) {
@@ -303,9 +308,17 @@ export const Section = ({ name, title, action, children }) => html`<section clas
   ${action ? html`<div class="row"><h2 id=${name}>${title}</h2>${action}</div>` : html`<h2 id=${name}>${title}</h2>`}
   ${children}</section>`;
 
-export const Tabs = ({ label, tabs, current }) => html`<nav class="tabs" aria-label=${label}><ul>
-  ${tabs.map(([path, title]) => html`<li key=${path}>
-    <a href=${href(path)} aria-current=${path === current ? "page" : undefined}>${title}</a></li>`)}</ul></nav>`;
+// On a narrow screen the tabs scroll, and the current one is in view. "end" is a link on the right.
+export function Tabs({ label, tabs, current, end }) {
+  const element = useRef(null);
+  useEffect(() => {
+    element.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current, language.value]);
+  return html`<nav class="tabs" aria-label=${label} ref=${element}><ul>
+    ${tabs.map(([path, title]) => html`<li key=${path}>
+      <a href=${href(path)} aria-current=${path === current ? "page" : undefined}>${title}</a></li>`)}
+    ${end && html`<li class="end">${end}</li>`}</ul></nav>`;
+}
 
 // ---- icons: paths of 24 by 24, drawn as lines ----
 

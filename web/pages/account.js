@@ -1,10 +1,10 @@
 // Profile and language, members, audit log.
 import { html, useState } from "../lib/view.js";
 import { account, get, isOwner, patch, post, remove, session, sessionSet, user } from "../lib/api.js";
-import { t, day, known, language, languages, languageSet, moment } from "../lib/text.js";
+import { t, known, language, languages, languageSet } from "../lib/text.js";
 import { go, route } from "../lib/route.js";
 import {
-  Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Section, Table, Tabs, Time,
+  Badge, Button, Dialog, Failure, Field, Head, Loaded, Pager, Secret, Section, Stamp, Table, Tabs, Time,
   confirm, errorText, toast, useForm, useLoad,
 } from "../lib/ui.js";
 
@@ -18,7 +18,7 @@ export const AccountTabs = () => html`<${Tabs} label=${t("account.title")} curre
 const sessionChange = (changes) => sessionSet({ ...session.value, ...changes });
 
 export const Profile = () => html`<${Head} title=${t("account.title")} /><${AccountTabs} />
-  <${Person} /><${Language} />${isOwner.value && html`<${AccountName} />`}`;
+  <${Person} />${isOwner.value && html`<${AccountName} />`}`;
 
 function Person() {
   const form = useForm({ name: user.value.name }, async ({ name }) => {
@@ -30,18 +30,18 @@ function Person() {
     <${Field} label=${t("name")} autocomplete="name" ...${form.bind("name")} />
     <p><span class="muted small">${t("email")}</span><br />${user.value.email}
       ${" "}${user.value.emailVerified && html`<${Badge} kind="good">${t("verified")}<//>`}</p>
-    <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><//>`;
+    <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><${Language} /><//>`;
 }
 
+// The language changes at once, without "Save".
 function Language() {
   const speak = async (word) => {
     await languageSet(word);
     sessionChange({ user: { ...user.value, ...await patch("/user", { language: word }) } });
   };
-  return html`<${Section} name="language" title=${t("language.title")}>
-    <${Field} label=${t("language.title")} value=${language.value} onValue=${speak}>
-      ${Object.entries(languages).map(([word, title]) => html`
-        <option key=${word} value=${word} lang=${word}>${title}</option>`)}<//><//>`;
+  return html`<${Field} label=${t("language.title")} value=${language.value} onValue=${speak}>
+    ${Object.entries(languages).map(([word, title]) => html`
+      <option key=${word} value=${word} lang=${word}>${title}</option>`)}<//>`;
 }
 
 function AccountName() {
@@ -49,7 +49,7 @@ function AccountName() {
     sessionChange({ account: { ...account.value, name: (await patch("/account", { name })).name } });
     toast(t("saved"));
   });
-  return html`<${Section} name="account" title=${t("accountName")}><form ...${form.form}>
+  return html`<${Section} name="account" title=${t("admin.account")}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
     <${Field} label=${t("accountName")} ...${form.bind("name")} />
     <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><//>`;
@@ -129,7 +129,7 @@ function Invite({ onClose }) {
   const form = useForm({ email: "", role: "member" }, async (values) =>
     setMade(await post("/account/invitations", values)));
   if (made) return html`<${Invited} link=${made.link} email=${form.values.email} onClose=${onClose} />`;
-  return html`<${Dialog} title=${t("members.invite")} onClose=${onClose}><form ...${form.form}>
+  return html`<${Dialog} title=${t("members.inviteTitle")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
     <${Field} label=${t("email")} type="email" autofocus ...${form.bind("email")} />
     <${Field} label=${t("members.role")} hint=${t("members.roleHint")} ...${form.bind("role")}>${roles()}<//>
@@ -137,7 +137,7 @@ function Invite({ onClose }) {
       <${Button} type="submit" kind="primary" busy=${form.busy}>${t("members.invite")}<//></footer></form><//>`;
 }
 
-const Invited = ({ link, email, onClose }) => html`<${Dialog} title=${t("members.invite")} onClose=${onClose}>
+const Invited = ({ link, email, onClose }) => html`<${Dialog} title=${t("members.inviteTitle")} onClose=${onClose}>
   ${link ? html`<p>${t("members.link")}</p><${Secret} label=${t("members.linkLabel")} value=${link} />`
     : html`<p>${t("members.sent", { email })}</p>`}
   <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("close")}<//></footer><//>`;
@@ -147,14 +147,17 @@ const Invited = ({ link, email, onClose }) => html`<${Dialog} title=${t("members
 const Actor = ({ user: actor }) => (actor ? html`<span>${actor.name}<br />
   <span class="muted small">${actor.email ?? ""}</span></span>` : "–");
 
-const details = (found) => Object.entries(found ?? {}).map(([name, value]) => `${name}: ${value}`).join(", ");
+// The address has a column, so a detail with the same value is left out.
+const details = ({ details: found, address }) => Object.entries(found ?? {})
+  .filter(([, value]) => value !== address)
+  .map(([name, value]) => `${known(`audit.detail.${name}`, name)}: ${value}`).join(", ");
 
 const auditColumns = () => [
-  ["at", t("requests.at"), ({ at }) => html`<time datetime=${at} title=${day(at)}>${moment(at)}</time>`],
+  ["at", t("requests.at"), ({ at }) => html`<${Stamp} at=${at} />`],
   ["event", t("audit.event"), ({ event }) => html`<strong>${known(`audit.${event}`, event)}</strong>`, "main"],
   ["user", t("audit.user"), (entry) => html`<${Actor} user=${entry.user} />`],
-  ["address", t("audit.address"), (entry) => html`<code>${entry.address ?? "–"}</code>`],
-  ["details", t("audit.details"), (entry) => html`<span class="small long">${details(entry.details) || "–"}</span>`],
+  ["address", t("audit.address"), ({ address }) => (address ? html`<code class="short">${address}</code>` : "–")],
+  ["details", t("audit.details"), (entry) => html`<span class="small long">${details(entry) || "–"}</span>`],
 ];
 
 export function Audit() {

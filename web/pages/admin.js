@@ -167,13 +167,13 @@ export function Users() {
   const { page = "1", keyword = "" } = route.value.query;
   const query = { page, limit: 20, keyword };
   const state = useLoad((signal) => get("/admin/users", query, { signal }), [page, keyword]);
-  const [link, setLink] = useState(null);
+  const [made, setMade] = useState(null);
   const change = async (entry, changes) => { await patch(`/admin/users/${entry.id}`, changes); state.reload(); };
   const reset = async (entry) => {
     const title = t("admin.resetTitle", { name: entry.name }), text = t("admin.resetText");
     if (!await confirm({ title, text, action: t("admin.reset"), kind: "primary" })) return;
-    const made = await post(`/admin/users/${entry.id}/reset`);
-    if (made.link) setLink(made.link); else toast(t("admin.resetSent"));
+    const { link } = await post(`/admin/users/${entry.id}/reset`);
+    if (link) setMade({ name: entry.name, link }); else toast(t("admin.resetSent"));
   };
   const columns = [
     ["name", t("name"), (entry) => html`<${UserName} entry=${entry} />`, "main"],
@@ -190,8 +190,10 @@ export function Users() {
     <${Loaded} state=${state}>${(data) => html`
       <${Table} caption=${t("admin.users")} columns=${columns} rows=${data.users} keyOf=${(entry) => entry.id} />
       <${Pager} info=${data.pageInfo} onPage=${(value) => go("/admin/users", { keyword, page: value })} />`}<//>
-    ${link && html`<${Dialog} title=${t("admin.reset")} onClose=${() => setLink(null)}>
-      <p>${t("admin.resetLink")}</p><${Secret} label=${t("members.linkLabel")} value=${link} /><//>`}`;
+    ${made && html`<${Dialog} title=${t("admin.resetMade", { name: made.name })} onClose=${() => setMade(null)}>
+      <p>${t("admin.resetLink")}</p><${Secret} label=${t("members.linkLabel")} value=${made.link} />
+      <footer class="actions">
+        <${Button} kind="primary" onClick=${() => setMade(null)}>${t("close")}<//></footer><//>`}`;
 }
 
 // ---- queue ----

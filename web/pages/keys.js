@@ -15,8 +15,8 @@ const TABS = [
 export function DeveloperTabs() {
   const { path } = route.value;
   return html`<${Tabs} label=${t("developers.title")} tabs=${TABS.map(([to, key]) => [to, t(key)])}
-      current=${path.startsWith("/developers/webhooks") ? "/developers/webhooks" : path} />
-    <p class="small"><a href="/api/v2/docs" target="_blank" rel="noopener">${t("developers.docs")}</a></p>`;
+    current=${path.startsWith("/developers/webhooks") ? "/developers/webhooks" : path}
+    end=${html`<a href="/api/v2/docs" target="_blank" rel="noopener">${t("developers.docs")}</a>`} />`;
 }
 
 function stateOf({ revokedAt, expiresAt }) {
@@ -35,7 +35,7 @@ const Revoke = ({ entry, onRevoke }) => !entry.revokedAt && html`
 
 const columns = (revoke) => [
   ["name", t("name"), (entry) => html`<strong>${entry.name}</strong>`, "main"],
-  ["prefix", t("keys.prefix"), (entry) => html`<code>${entry.prefix}…</code>`],
+  ["prefix", t("keys.prefix"), (entry) => html`<code class="short">${entry.prefix}…</code>`],
   ["state", t("orders.status"), (entry) => html`<${State} entry=${entry} />`],
   ["created", t("orders.created"), (entry) => html`<${Time} at=${entry.createdAt} />`],
   ["maker", t("keys.maker"), (entry) => entry.madeBy?.email ?? "–"],
@@ -54,9 +54,10 @@ export function Keys() {
     await remove(`/keys/${id}`);
     keys.reload();
   };
-  const empty = html`<${Empty} icon="key" title=${t("keys.empty")}><p>${t("keys.emptyText")}</p><//>`;
+  const create = html`<${Button} kind="primary" onClick=${() => setOpen(true)}>${t("keys.create")}<//>`;
+  const empty = html`<${Empty} icon="key" title=${t("keys.empty")}><p>${t("keys.emptyText")}</p>${create}<//>`;
   return html`<${Head} title=${t("developers.title")} lead=${t("developers.lead")}>
-      <${Button} kind="primary" onClick=${() => setOpen(true)}>${t("keys.create")}<//><//><${DeveloperTabs} />
+      ${keys.data?.keys.length > 0 && create}<//><${DeveloperTabs} />
     <${Loaded} state=${keys}>${(data) => html`
       <${Table} caption=${t("keys.title")} columns=${columns(revoke)} rows=${data.keys} keyOf=${({ id }) => id}
         empty=${empty} />
@@ -80,11 +81,27 @@ function Create({ onClose }) {
       <${Button} type="submit" kind="primary" busy=${form.busy}>${t("keys.create")}<//></footer></form><//>`;
 }
 
+// A private stack has a certificate that only its own file confirms.
+const isPrivate = (url) => ["127.0.0.1", "localhost"].includes(new URL(url).hostname);
+
+// A first order for a terminal: create it, upload the picture, start. "$" stands for a variable of the shell.
+function firstOrder(key) {
+  const url = service.value.apiBaseUrl, curl = `curl -sS${isPrivate(url) ? ' --cacert "$IMGWARD_CA"' : ""}`;
+  const api = `${curl} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json'`;
+  const member = (name) => `"$(printf %s "$order" | sed 's/.*"${name}":"\\([^"]*\\)".*/\\1/')"`;
+  return [
+    `order=$(${api} -d '{"idempotencyKey":"'$(date +%s)'","files":[{"fileName":"picture.jpg"}]}' '${url}/anti-ai')`,
+    `${curl} -T picture.jpg ${member("uploadUrl")}`,
+    `${api} -d '{"idempotencyKey":"'$(date +%s)'-start","orderId":"'${member("orderId")}'"}' '${url}/anti-ai/confirm'`,
+  ].join("\n");
+}
+
 function Made({ value, onClose }) {
-  const curl = `curl -H 'Authorization: Bearer ${value}' '${service.value.apiBaseUrl}?limit=1'`;
+  const curl = firstOrder(value), isOwnCertificate = isPrivate(service.value.apiBaseUrl);
   return html`<${Dialog} title=${t("keys.made")} onClose=${onClose}>
     <${Notice} kind="warning" title=${t("keys.once")} /><${Secret} label=${t("keys.value")} value=${value} />
-    <p>${t("keys.curl")}</p>
-    <div class="secret"><div><code>${curl}</code><${Copy} value=${curl} label=${`${t("copy")}: curl`} /></div></div>
+    <p>${t("keys.curl")} ${isOwnCertificate && t("keys.private", { name: "IMGWARD_CA" })}</p>
+    <div class="secret"><div><code class="lines">${curl}</code>
+      <${Copy} value=${curl} label=${`${t("copy")}: curl`} /></div></div>
     <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("keys.stored")}<//></footer><//>`;
 }

@@ -213,8 +213,10 @@ function StartStep({ check, error, fields, isReading, onStart }) {
     ${error && html`<${Refusal} error=${error} fields=${fields} />`}
     ${isTooMany && html`
       <${Notice} kind="error" title=${t("new.tooMany", { count: entries.length, most: maxFiles })} />`}
-    <${Button} kind="primary large" onClick=${onStart} disabled=${isReading || copies === 0 || isTooMany || isTooLong}>
-      ${t(`new.go.${type}`, { count: type === "antiAi" ? good.length : copies })}<//>
+    <div class=${`start ${copies > 0 ? "ready" : ""}`}>
+      <${Button} kind="primary large" onClick=${onStart}
+        disabled=${isReading || copies === 0 || isTooMany || isTooLong}>
+        ${t(`new.go.${type}`, { count: type === "antiAi" ? good.length : copies })}<//></div>
     ${copies === 0 && html`
       <p class="muted small">${t(good.length === 0 ? "new.needPictures" : "new.needTexts")}</p>`}<//>`;
 }

@@ -36,7 +36,7 @@ export const columns = () => [
   ["name", t("orders.name"), (order) => html`<${Name} order=${order} />`, "main"],
   ["type", t("orders.type"), (order) => t(`type.${order.type}`)],
   ["files", t("orders.files"), (order) => t("orders.fileCount", { count: order.fileCount })],
-  ["status", t("orders.status"), (order) => html`<${Status} order=${order} />`],
+  ["status", t("orders.status"), (order) => html`<${Status} order=${order} />`, "state"],
   ["created", t("orders.created"), (order) => html`<${Time} at=${order.createdAt} />`],
 ];
 
@@ -66,7 +66,7 @@ export function Orders() {
     </form>
     <${Loaded} state=${state}>${(data) => html`
       <${Table} caption=${t("orders.title")} columns=${columns()} rows=${data.orders}
-        keyOf=${(order) => order.orderId} empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />
+        keyOf=${(order) => order.orderId} lines="two" empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />
       <${Pager} info=${data.pageInfo} onPage=${turn} />`}<//>`;
 }
 

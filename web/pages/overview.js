@@ -9,14 +9,16 @@ import { isEnded } from "../lib/upload.js";
 import { Waiting } from "../lib/waiting.js";
 import { columns } from "./orders.js";
 
+const RECENT_MOST = 5;
 const BYTES = ["promisedBytes", "storedBytes"];
 const daysTitle = () => t("overview.days", { days: service.value.statisticsDays });
 
 export function Overview() {
   const days = useLoad((signal) => get("/v2/orders/stats/recent", {}, { signal }), []);
   const usage = useLoad((signal) => get("/v2/orders/stats/usage", {}, { signal }), []);
-  const orders = useLoad((signal) => get("/v2/orders", { limit: 5 }, { signal }), []);
-  const some = orders.data?.orders ?? [], isBusy = some.some((order) => !isEnded(order.status));
+  const orders = useLoad((signal) => get("/v2/orders", { limit: 10 }, { signal }), []);
+  const some = orders.data?.orders ?? [], running = some.filter((order) => !isEnded(order.status));
+  const isBusy = running.length > 0;
   usePoll(orders.reload, isBusy, 2500, 10000);
   const wasBusy = useRef(false);
   useEffect(() => {
@@ -29,11 +31,13 @@ export function Overview() {
     ${session.value.mail && user.value.emailVerified === false && html`<${Unverified} />`}
     <${Waiting} />
     <${Steps} orders=${orders.data} />
-    <${Section} name="days" title=${daysTitle()}>
-      <${Loaded} state=${days}>${(data) => html`<${Chart} data=${data} />`}<//><//>
-    <${Section} name="recent" title=${t(isBusy ? "overview.running" : "overview.recent")}
+    ${isBusy && html`<${Section} name="running" title=${t("overview.running")}>
+      <${List} caption=${t("overview.running")} orders=${running} /><//>`}
+    <${Section} name="recent" title=${t("overview.recent")}
         action=${html`<${Link} to="/orders">${t("overview.all")}<//>`}>
       <${Loaded} state=${orders}>${(data) => html`<${Recent} orders=${data.orders} />`}<//><//>
+    <${Section} name="days" title=${daysTitle()}>
+      <${Loaded} state=${days}>${(data) => html`<${Results} data=${data} />`}<//><//>
     <${Section} name="plan" title=${t("overview.plan", { plan })}>
       <${Loaded} state=${usage}>${(data) => html`<${Limits} limits=${data.limits} />`}<//><//>`;
 }
@@ -44,9 +48,15 @@ function Unverified() {
     action=${html`<${Button} onClick=${resend}>${t("verify.resend")}<//>`} />`;
 }
 
-const Recent = ({ orders }) => html`<${Table} caption=${t("overview.recent")} columns=${columns()} rows=${orders}
-  keyOf=${(order) => order.orderId}
-  empty=${html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><//>`} />`;
+const List = ({ caption, orders }) => html`<${Table} caption=${caption} columns=${columns()} rows=${orders}
+  keyOf=${(order) => order.orderId} lines="two" />`;
+
+function Recent({ orders }) {
+  const ended = orders.filter((order) => isEnded(order.status)).slice(0, RECENT_MOST);
+  if (ended.length > 0) return html`<${List} caption=${t("overview.recent")} orders=${ended} />`;
+  if (orders.length > 0) return html`<p class="muted">${t("overview.noneEnded")}</p>`;
+  return html`<${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><//>`;
+}
 
 // The first steps of a new account, hidden when each step is done.
 function Steps({ orders }) {
@@ -72,13 +82,21 @@ const Step = ({ name, to, isDone }) => html`<li class=${isDone ? "done" : ""}>
 const dayName = (date, style) =>
   new Intl.DateTimeFormat(language.value, { timeZone: "UTC", ...style }).format(new Date(date));
 
-const HEIGHT = 220;
+// Days without results have no chart.
+function Results({ data }) {
+  const days = data.dailyStats.length, total = data.dailyStats.reduce((sum, entry) => sum + entry.usageCount, 0);
+  if (total === 0) return html`<p class="muted">${t("overview.noResults", { days })}</p>`;
+  return html`<p class="figure"><strong>${number(total)}</strong>
+      ${" "}<span class="muted">${t("overview.total", { count: total, days })}</span></p>
+    <${Chart} data=${data} />`;
+}
+
+const HEIGHT = 160;
 
 // uPlot draws on a canvas, so a screen reader gets the numbers as a table.
 function Chart({ data }) {
   const place = useRef(null);
-  const { dailyStats } = data, days = dailyStats.length;
-  const total = dailyStats.reduce((sum, entry) => sum + entry.usageCount, 0);
+  const { dailyStats } = data;
   useEffect(() => {
     let plot = null, isGone = false;
     const draw = async () => {
@@ -94,13 +112,18 @@ function Chart({ data }) {
     const watch = new ResizeObserver(fit);
     draw();
     watch.observe(place.current);
-    const scheme = new MutationObserver(draw);
+    const scheme = new MutationObserver(draw), system = matchMedia("(prefers-color-scheme: dark)");
     scheme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    return () => { isGone = true; watch.disconnect(); scheme.disconnect(); plot?.destroy(); };
+    system.addEventListener("change", draw);
+    return () => {
+      isGone = true;
+      watch.disconnect();
+      scheme.disconnect();
+      system.removeEventListener("change", draw);
+      plot?.destroy();
+    };
   }, [data, language.value]);
-  return html`<p class="figure"><strong>${number(total)}</strong>
-      ${" "}<span class="muted">${t("overview.total", { count: total, days })}</span></p>
-    <div class="chart" ref=${place} aria-hidden="true"></div>
+  return html`<div class="chart" ref=${place} aria-hidden="true"></div>
     <div class="vh"><table><caption>${daysTitle()}</caption><tbody>${dailyStats.map((entry) => html`
       <tr key=${entry.usageDate}><th scope="row">${dayName(entry.usageDate, { dateStyle: "medium" })}</th>
         <td>${number(entry.usageCount)}</td></tr>`)}</tbody></table></div>`;
@@ -135,7 +158,7 @@ function options(UPlot, data, place) {
     scales: { x: { time: false, range: [-0.5, dailyStats.length - 0.5] }, y: { range: domain } },
     axes: [
       {
-        ...axis, grid: { show: false }, splits: () => dailyStats.map((_, at) => at),
+        ...axis, size: 28, grid: { show: false }, splits: () => dailyStats.map((_, at) => at),
         values: (_, at) => at.map((i) => dayName(dailyStats[i].usageDate, dayStyle)),
       },
       {
@@ -162,5 +185,13 @@ function Limit({ name, used, limit }) {
     <span class="muted small">${t("limit.left", values)}</span></li>`;
 }
 
-export const Limits = ({ limits }) => html`<ul class="limits">${limits.map((entry) => html`
+const LimitList = ({ limits }) => html`<ul class="limits">${limits.map((entry) => html`
   <${Limit} key=${entry.name} ...${entry} />`)}</ul>`;
+
+// Limits of which nothing is used are folded.
+export function Limits({ limits }) {
+  const used = limits.filter((entry) => entry.used > 0), unused = limits.filter((entry) => !entry.used);
+  return html`${used.length > 0 && html`<${LimitList} limits=${used} />`}
+    ${unused.length > 0 && html`<details class="fold"><summary>${t("limit.unused", { count: unused.length })}</summary>
+      <${LimitList} limits=${unused} /></details>`}`;
+}

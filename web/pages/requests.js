@@ -1,9 +1,9 @@
 // The newest requests of the account, with filters in the URL.
 import { html } from "../lib/view.js";
 import { get, service } from "../lib/api.js";
-import { t, moment, number } from "../lib/text.js";
+import { t, number } from "../lib/text.js";
 import { go, route } from "../lib/route.js";
-import { Badge, Button, Empty, Field, Head, Loaded, Pager, Table, useForm, useLoad } from "../lib/ui.js";
+import { Badge, Button, Empty, Field, Head, Link, Loaded, Pager, Stamp, Table, useForm, useLoad } from "../lib/ui.js";
 import { DeveloperTabs } from "./keys.js";
 
 const PATH = "/developers/requests";
@@ -11,17 +11,27 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"].map((word) => [word, w
 const STATUSES = ["2xx", "4xx", "5xx"].map((word) => [word, word]);
 const kindOf = (status) => (status < 400 ? "good" : status < 500 ? "warning" : "bad");
 
+// A request of less than a millisecond took some time, too.
+export const took = (ms) => (ms < 1000 ? t("requests.milliseconds", { count: ms < 1 ? "< 1" : ms })
+  : t("requests.seconds", { count: number(Math.round(ms / 100) / 10) }));
+
 const Status = ({ row }) => html`<${Badge} kind=${kindOf(row.status)}>${row.status}<//>
   ${row.code && html` <span class="small">${row.code}</span>`}`;
 
 const columns = (keyName) => [
-  ["at", t("requests.at"), (row) => html`<time class="small" datetime=${row.at}>${moment(row.at)}</time>`],
+  ["at", t("requests.at"), (row) => html`<${Stamp} at=${row.at} />`],
   ["request", t("requests.request"), (row) => html`<code class="long">${row.method} ${row.path}</code>`, "main"],
   ["status", t("orders.status"), (row) => html`<${Status} row=${row} />`],
   ["key", t("requests.key"), (row) => (row.keyId ? keyName(row.keyId) : t("requests.console"))],
-  ["ms", t("requests.ms"), (row) => t("requests.milliseconds", { count: number(row.milliseconds) })],
+  ["ms", t("requests.ms"), ({ milliseconds: ms }) => took(ms)],
   ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`],
 ];
+
+const Nothing = ({ isFiltered }) => (isFiltered ? html`
+  <${Empty} icon="read" title=${t("requests.empty")}>
+    <${Button} onClick=${() => go(PATH)}>${t("requests.clear")}<//><//>` : html`
+  <${Empty} icon="code" title=${t("requests.none")}><p>${t("requests.noneText")}</p>
+    <${Link} to="/developers" class="button primary">${t("keys.title")}<//><//>`);
 
 const Select = ({ label, value, options, onValue }) => html`<${Field} label=${label} value=${value} onValue=${onValue}>
   <option value="">${t("all")}</option>
@@ -38,6 +48,7 @@ export function Requests() {
     filter({ code: values.code.trim(), requestId: values.requestId.trim() }));
   const names = (keys.data?.keys ?? []).map(({ id, name }) => [id, name]);
   const keyName = (id) => names.find(([other]) => other === id)?.[1] ?? id;
+  const isFiltered = method || status || code || keyId || requestId || before;
   const lead = t("requests.lead", { days: service.value.requestLogDays });
   return html`<${Head} title=${t("developers.title")} lead=${lead}>
       <${Button} onClick=${found.reload}>${t("reload")}<//><//><${DeveloperTabs} />
@@ -53,7 +64,7 @@ export function Requests() {
       <${Button} type="submit">${t("requests.filter")}<//></form>
     <${Loaded} state=${found}>${(data) => html`
       <${Table} caption=${t("requests.title")} columns=${columns(keyName)} rows=${data.requests}
-        keyOf=${(row) => row.requestId} empty=${html`<${Empty} icon="code" title=${t("requests.empty")} />`} />
+        keyOf=${(row) => row.requestId} empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />
       <${Pager} info=${data.pageInfo} onPage=${(value) => go(PATH, { ...query, page: value })}
         onOlder=${(id) => filter({ before: id })} />`}<//>`;
 }

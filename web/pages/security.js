@@ -108,7 +108,7 @@ function Sessions() {
   };
   const columns = [
     ["agent", t("sessions.agent"), (entry) => html`<${Agent} entry=${entry} />`, "main"],
-    ["address", t("audit.address"), (entry) => html`<code>${entry.address}</code>`],
+    ["address", t("audit.address"), (entry) => html`<code class="short">${entry.address}</code>`],
     ["seen", t("sessions.seen"), (entry) => html`<${Time} at=${entry.lastSeenAt} />`],
     ["created", t("sessions.since"), (entry) => html`<${Time} at=${entry.createdAt} />`],
     ["do", "", (entry) => !entry.isCurrent && html`

@@ -27,9 +27,10 @@ export function Webhooks() {
   const hooks = useLoad((signal) => get(BASE, { page, limit: 20 }, { signal }), [page]);
   const [isOpen, setOpen] = useState(false);
   const close = (id) => { setOpen(false); if (id) go(`/developers/webhooks/${id}`); };
-  const empty = html`<${Empty} icon="code" title=${t("webhooks.empty")}><p>${t("webhooks.emptyText")}</p><//>`;
+  const create = html`<${Button} kind="primary" onClick=${() => setOpen(true)}>${t("webhooks.create")}<//>`;
+  const empty = html`<${Empty} icon="code" title=${t("webhooks.empty")}><p>${t("webhooks.emptyText")}</p>${create}<//>`;
   return html`<${Head} title=${t("developers.title")} lead=${t("webhooks.lead")}>
-      <${Button} kind="primary" onClick=${() => setOpen(true)}>${t("webhooks.create")}<//><//><${DeveloperTabs} />
+      ${hooks.data?.webhooks.length > 0 && create}<//><${DeveloperTabs} />
     <${Loaded} state=${hooks}>${(data) => html`
       <${Table} caption=${t("webhooks.title")} columns=${hookColumns()} rows=${data.webhooks}
         keyOf=${(hook) => hook.id} empty=${empty} />

@@ -20,6 +20,7 @@
 #include "domain/people/mail.h"
 #include "domain/people/throttle.h"
 #include "domain/people/token.h"
+#include "service/secret/common_password.h"
 #include "service/secret/password.h"
 #include "service/secret/typed.h"
 
@@ -84,9 +85,16 @@ bool user_password_check(struct context *context, const char *field, const char 
                        user_password_code_points_min, user_password_code_points_max);
         return false;
     }
-    if (email == NULL || !text_equal_nocase(password, email))
+    if (email != NULL && text_equal_nocase(password, email)) {
+        context_detail(context, field, "is the e-mail address; choose another password");
+        return false;
+    }
+    if (!common_password_is(context->arena, password))
         return true;
-    context_detail(context, field, "is the e-mail address; choose another password");
+    context_detail(
+        context, field,
+        "consists of passwords that guessing programs try first; choose a few words that do not belong "
+        "together");
     return false;
 }
 

@@ -26,7 +26,7 @@ enum {
  */
 const char *user_email_read(struct context *context, const char *field, const char *text);
 
-/* True for a password of an allowed length that is not the address; otherwise a detail. */
+/* True for a password of an allowed length that is neither the address nor common; otherwise a detail. */
 bool user_password_check(struct context *context, const char *field, const char *password, const char *email);
 
 /* What a person enters to become a user. */

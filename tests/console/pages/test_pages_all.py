@@ -270,3 +270,66 @@ def test_the_keyboard_reaches_the_content_and_closes_a_dialog(inside):
     inside.find("dialog[open]")
     inside.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     inside.wait(lambda: not inside.all("dialog"), "the closed dialog")
+
+
+def test_the_overview_has_a_list_for_each_kind_of_order(inside, owner, filled):
+    inside.open("/", "#recent")
+    inside.says("Newest orders", "A long name of an order that must not widen a phone")
+    assert "Orders in progress" not in [one.text for one in inside.all("h2")]
+    owner.post("/v2/orders/anti-ai", {"idempotencyKey": "waits", "orderName": "Still waiting", "files": [{"fileName": "a.jpg"}]})
+    inside.open("/", "#running")
+    lists = {one.get_attribute("aria-labelledby"): one.text for one in inside.all("section.card")}
+    assert "Still waiting" in lists["running"] and "A long name" not in lists["running"]
+    assert "A long name" in lists["recent"] and "Still waiting" not in lists["recent"]
+
+
+def test_an_overview_without_results_has_no_chart_and_folds_unused_limits(inside):
+    inside.says("No results in the last 7 days.", "limits not used yet")
+    shown = "return [...document.querySelectorAll('meter')].filter((one) => one.checkVisibility({contentVisibilityAuto: true})).length"
+    assert not inside.all(".chart") and inside.driver.execute_script(shown) == 0
+    inside.press("7 limits not used yet", "summary")
+    inside.wait(lambda: inside.driver.execute_script(shown) == 7, "the limits")
+
+
+def test_the_colours_follow_the_system_while_the_page_is_open(inside, filled):
+    inside.open("/", ".chart canvas")
+    drawn = "return document.querySelector('.chart canvas').toDataURL()"
+    before = inside.driver.execute_script(drawn)
+    assert inside.named("Use dark colours", "button")
+    inside.theme("dark")
+    inside.wait(lambda: inside.named("Use light colours", "button"), "the sun")
+    inside.wait(lambda: inside.all(".chart canvas") and inside.driver.execute_script(drawn) != before, "another chart")
+
+
+SMALL_TARGETS = """
+  return [...document.querySelectorAll("main button, main a.button, main select, main input, .tabs a, .side .bar button")]
+    .filter((one) => one.getClientRects().length && !one.matches(".vh, .vh *, [type=range], [type=radio], [type=checkbox], .pictures .close, .link"))
+    .filter((one) => one.getBoundingClientRect().height < 43.5).map((one) => one.outerHTML.slice(0, 90))"""
+
+
+def test_a_phone(inside, filled, files):
+    """390 pixels: targets of 44 pixels, an order in two lines, tabs in one row, the button of a new order in view."""
+    inside.size(390, 844)
+    small = []
+    for path in ("/", "/orders", "/new", "/developers", "/developers/webhooks/" + filled["HOOK"], "/developers/requests", "/account/security"):
+        inside.go(path, "h1")
+        settled(inside)
+        small += [f"{path}: {one}" for one in inside.driver.execute_script(SMALL_TARGETS)]
+    assert small == []
+    inside.go("/orders")
+    inside.says("A long name of an order")
+    assert inside.find("tbody tr").size["height"] < 90
+    inside.go("/account/audit")
+    settled(inside)
+    tabs = inside.all(".tabs a")
+    assert len({one.rect["y"] for one in tabs}) == 1
+    current = inside.find(".tabs a[aria-current]").rect
+    assert current["x"] >= 0 and current["x"] + current["width"] <= 390
+    inside.go("/new")
+    assert not [one for one in inside.named("Choose a folder", "button") if one.is_displayed()]
+    inside.give(files)
+    inside.says("10 pictures ready")
+    inside.driver.execute_script("scrollTo(0, 0)")
+    button = inside.named("Protect 10 pictures", "button")[0]
+    place = inside.driver.execute_script("const at = arguments[0].getBoundingClientRect(); return [at.top, at.bottom]", button)
+    assert 700 < place[0] < place[1] <= 844

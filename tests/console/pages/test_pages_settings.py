@@ -1,5 +1,5 @@
 """Keys, webhooks, requests, account and the operator's pages in the browser."""
-import shlex
+import os
 import subprocess
 
 import pytest
@@ -9,7 +9,7 @@ from browser import PASSWORD, Browser
 from client import Client
 
 
-def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
+def test_a_key_is_shown_once_and_its_lines_make_an_order(inside, stack, tmp_path):
     inside.go("/developers")
     inside.press("Create key")
     inside.press("Create key", "dialog [type=submit]")
@@ -17,11 +17,12 @@ def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
     inside.fill("Name", "web shop")
     inside.press("Create key", "dialog [type=submit]")
     inside.says("It is shown only once")
-    value, line = [one.text for one in inside.all("dialog .secret code")]
-    assert value.startswith("iw_live_")
-    command = ["curl", "-sS", "--cacert", stack.environment["IMGWARD_CA"], *shlex.split(line)[1:]]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert '"orders"' in answer.stdout
+    value, lines = [one.text for one in inside.all("dialog .secret code")]
+    assert value.startswith("iw_live_") and lines.count("\n") == 2
+    (tmp_path / "picture.jpg").write_bytes(pictures.jpeg(200, 200))
+    answer = subprocess.run(["sh", "-euc", lines], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
+                            env={**os.environ, "IMGWARD_CA": stack.environment["IMGWARD_CA"]})
+    assert '"status":"inProgress"' in answer.stdout, answer.stdout
     inside.press("I have stored it")
     inside.says("web shop", "Active")
     assert value not in inside.driver.page_source
@@ -36,9 +37,21 @@ def test_a_key_is_shown_once_and_its_curl_line_works(inside, stack):
             inside.press("Refresh")
         return "/api/v2/orders" in inside.text()
     inside.wait(logged, "the logged request")
+    inside.says("today, ", "web shop")
     inside.choose("Method", "DELETE")
     inside.says("No matching requests")
     assert "method=DELETE" in inside.path
+    inside.press("Show all requests")
+    inside.says("POST /api/v2/orders/anti-ai")
+    assert inside.path == "/developers/requests"
+
+
+def test_empty_lists_say_what_to_do(inside):
+    for path, words, button in (("/developers", "No API keys", "Create key"), ("/developers/webhooks", "No webhooks", "Add webhook"),
+                                ("/developers/requests", "No requests yet", "API keys")):
+        inside.go(path)
+        inside.says(words)
+        assert inside.named(button, ".empty button, .empty a"), path
 
 
 def test_a_webhook_from_its_creation_to_its_end(inside):
@@ -125,6 +138,8 @@ def test_members_and_the_audit_log(inside, owner):
     inside.says("An account needs at least one owner.")
     inside.go("/account/audit")
     inside.wait(lambda: len(inside.all("tbody tr")) > 0, "events")
+    inside.says("Signed up", "today, ", f"email: {owner.email}")
+    assert "network:" not in inside.text()
 
 
 @pytest.fixture
