@@ -17,6 +17,21 @@ void context_init(struct context *context, struct arena *arena, const char *requ
         snprintf(context->request_id, sizeof context->request_id, "%s", request_id);
 }
 
+void context_init_part(struct context *context, const struct context *caller)
+{
+    context_init(context, caller->arena, caller->request_id);
+    context->trace = caller->trace;
+    context->account_id = caller->account_id;
+    context->order_id = caller->order_id;
+    context->job_id = caller->job_id;
+}
+
+void context_trace_join(struct context *context, const char *trace_id)
+{
+    if (trace_id != NULL && !context->trace.is_given)
+        snprintf(context->trace.id, sizeof context->trace.id, "%s", trace_id);
+}
+
 void context_clear(struct context *context)
 {
     context->error = IW_OK;

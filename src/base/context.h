@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/trace.h"
 
 /* One bad field, "files[3].fileName", and a message. */
 struct context_detail {
@@ -34,6 +35,7 @@ struct context {
 
     /* Identifiers that are added to every log line. Zero or "" when unknown. */
     char request_id[64];
+    struct trace trace;
     int64_t account_id;
     int64_t order_id;
     int64_t job_id;
@@ -55,6 +57,15 @@ struct context {
 
 /* Initialises a context. request_id may be NULL. */
 void context_init(struct context *context, struct arena *arena, const char *request_id);
+
+/* Initialises a context for a part of a caller's work: the same arena and identifiers, no error. */
+void context_init_part(struct context *context, const struct context *caller);
+
+/*
+ * The work turns out to be on an order with this trace; NULL for an order without one. Work without a trace
+ * of its client joins it.
+ */
+void context_trace_join(struct context *context, const char *trace_id);
 
 /* Clears the error and its details; keeps identifiers, notes and arena. */
 void context_clear(struct context *context);

@@ -111,6 +111,8 @@ static void line_context(struct log_line *line, const struct context *context)
         return;
     if (context->request_id[0] != '\0')
         line_text(line, "request_id", context->request_id);
+    if (context->trace.id[0] != '\0')
+        line_text(line, "trace_id", context->trace.id);
     line_named(line, "account_id", context->account_id);
     line_named(line, "order_id", context->order_id);
     line_named(line, "job_id", context->job_id);

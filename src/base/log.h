@@ -1,6 +1,6 @@
 /*
  * The log: one JSON object per line on stderr, written with one write(2). Fixed keys are ts,
- * level, event, request_id, order_id, job_id, account_id and ms; an event may add others. Text
+ * level, event, request_id, trace_id, order_id, job_id, account_id and ms; an event may add others. Text
  * from a client is escaped. Never log a key, a secret or a presigned URL.
  *
  *   log_event(LOG_WARN, context, "redis_away", LOG_TEXT("reason", "connect"), LOG_NUMBER("ms", 12));

@@ -145,7 +145,9 @@ enum iw_error events_subject(const struct db *db, int64_t event_id, struct deliv
     struct db_rows rows;
     const struct db_value values[] = {db_integer(event_id)};
     enum iw_error error = db_run(
-        db, "SELECT account_id, type, occurred_at, sequence, order_id FROM webhook_events WHERE id = ?",
+        db,
+        "SELECT e.account_id, e.type, e.occurred_at, e.sequence, e.order_id, o.trace_id, o.is_trace_sampled "
+        "FROM webhook_events e LEFT JOIN orders o ON o.id = e.order_id WHERE e.id = ?",
         values, 1, &rows);
     if (error == IW_OK && rows.count == 0)
         return context_fail(db->context, IW_NOT_FOUND, "The event was deleted.");
@@ -158,6 +160,8 @@ enum iw_error events_subject(const struct db *db, int64_t event_id, struct deliv
     subject->occurred_ms = db_next_integer(&columns);
     subject->sequence = db_next_integer(&columns);
     subject->order_id = db_next_integer(&columns);
+    subject->trace_id = db_next_text(&columns);
+    subject->is_trace_sampled = db_next_bool(&columns);
     return IW_OK;
 }
 

@@ -5,8 +5,8 @@
 /* The account is read in a subquery, so that FOR UPDATE does not lock the account's row. */
 #define UPLOAD_COLUMNS                                                                                       \
     "SELECT o.account_id, f.id, o.type, o.status, o.started_at IS NOT NULL, f.status <> 'pending', "         \
-    "f.store_key, f.name, (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = o.account_id) "        \
-    "FROM orders o JOIN files f ON f.order_id = o.id "                                                       \
+    "f.store_key, f.name, (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = o.account_id), "       \
+    "o.trace_id FROM orders o JOIN files f ON f.order_id = o.id "                                            \
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
 enum iw_error files_upload_find(const struct db *db, const struct filekey *key, bool for_change,
@@ -31,6 +31,7 @@ enum iw_error files_upload_find(const struct db *db, const struct filekey *key, 
     place->store_key = db_next_text(&columns);
     place->name = db_next_text(&columns);
     place->is_suspended = db_next_bool(&columns);
+    place->trace_id = db_next_text(&columns);
     return orders_words_read(db->context, type, &place->order_type, status, &place->order_status);
 }
 

@@ -30,8 +30,8 @@
  * optimizer's decision to use the order of the index.  Only one row has the metadata, up to 43 kB.
  */
 #define ORDER_WITH_FILES                                                                                     \
-    "SELECT " FILE_COLUMNS ", " ORDER_PLAIN_COLUMNS "IF(f.position = 1, o.metadata, NULL) FROM orders o "    \
-    "JOIN files f ON f.order_id = o.id "
+    "SELECT " FILE_COLUMNS ", " ORDER_PLAIN_COLUMNS "IF(f.position = 1, o.metadata, NULL), o.trace_id "      \
+    "FROM orders o JOIN files f ON f.order_id = o.id "
 
 static void order_read(struct db_row *columns, struct order *order)
 {
@@ -105,7 +105,7 @@ static bool has_any_text(const struct order_row *row)
 /* The low bits of the reported value: auto_increment_increment, which is at most 65535. */
 enum { step_bits = 16 };
 
-static void order_add(struct query *query, const char *request_id, const struct order_row *row)
+static void order_add(struct query *query, const struct context *context, const struct order_row *row)
 {
     enum order_status status = row->is_started ? ORDER_IN_PROGRESS : ORDER_PENDING;
     const struct db_value values[] = {
@@ -121,7 +121,9 @@ static void order_add(struct query *query, const char *request_id, const struct 
         db_integer(row->is_zero_copy),
         db_integer(row->file_rows > row->file_count),
         db_integer(row->file_count),
-        db_text(request_id),
+        db_text(context->request_id),
+        db_text(context->trace.id),
+        db_integer(context->trace.is_sampled),
         db_time(row->created_ms),
         db_time(row->created_ms),
         db_time(row->is_started ? row->created_ms : 0),
@@ -131,8 +133,9 @@ static void order_add(struct query *query, const char *request_id, const struct 
     query_append(
         query,
         "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, "
-        "strength, zero_copy, include_original, file_count, request_id, created_at, updated_at, "
-        "started_at, expires_at, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ",
+        "strength, zero_copy, include_original, file_count, request_id, trace_id, is_trace_sampled, "
+        "created_at, updated_at, started_at, expires_at, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?); ",
         values, sizeof values / sizeof values[0]);
 }
 
@@ -189,7 +192,7 @@ static void texts_add(struct query *query, const struct order_row *row)
  * begun the transaction, because their registration is part of it.  A SELECT would be another result: a fifth
  * of the server's time for a small order.
  */
-static void order_statement(struct query *query, const char *request_id, const struct order_row *row)
+static void order_statement(struct query *query, const struct context *context, const struct order_row *row)
 {
     bool has_texts = has_any_text(row);
     query_append(query, "BEGIN NOT ATOMIC DECLARE first BIGINT; ", NULL, 0);
@@ -197,12 +200,12 @@ static void order_statement(struct query *query, const char *request_id, const s
         query_append(
             query, "DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; START TRANSACTION; ",
             NULL, 0);
-    order_add(query, request_id, row);
+    order_add(query, context, row);
     files_add(query, row);
     if (has_texts)
         texts_add(query, row);
     if (row->is_started) {
-        jobs_insert_for_order_add(query, request_id, row->id);
+        jobs_insert_for_order_add(query, context->request_id, row->id);
         query_append(query, "; ", NULL, 0);
     }
     if (row->claim != NULL) {
@@ -237,7 +240,7 @@ enum iw_error orders_insert(const struct db *db, const struct order_row *row, in
     struct db_rows rows;
     struct query query;
     query_init(&query, db->context->arena);
-    order_statement(&query, db->context->request_id, row);
+    order_statement(&query, db->context, row);
     enum iw_error error = query_run(db, &query, &rows);
     if (error != IW_OK)
         return error;
@@ -273,6 +276,7 @@ static bool order_rows_read(struct arena *arena, const struct db_rows *rows, str
         struct db_row columns = db_row(rows, i);
         file_read(&columns, &(*files)[i]);
         order_read(&columns, &read);
+        read.trace_id = db_next_text(&columns);
         if (i == 0 || read.metadata != NULL)
             *order = read;
     }
@@ -817,14 +821,15 @@ enum iw_error orders_search(const struct db *db, const struct orders_search *sea
 }
 
 static const char *const inspected_order_columns[] = {
-    "orderId",   "accountId", "type",      "channel",   "status",    "orderName", "strength",      "zeroCopy",
-    "fileCount", "completed", "failed",    "results",   "thumbnail", "archive",   "archiveBytes",  "error",
-    "requestId", "createdAt", "updatedAt", "startedAt", "endedAt",   "expiresAt", "filesDeletedAt"};
+    "orderId",   "accountId", "type",         "channel",   "status",    "orderName",
+    "strength",  "zeroCopy",  "fileCount",    "completed", "failed",    "results",
+    "thumbnail", "archive",   "archiveBytes", "error",     "requestId", "traceId",
+    "createdAt", "updatedAt", "startedAt",    "endedAt",   "expiresAt", "filesDeletedAt"};
 static const char order_sql[] =
     "SELECT CAST(id AS CHAR), account_id, type, channel, status, name, strength, zero_copy, file_count, "
     "completed_file_count, failed_file_count, result_count, thumbnail_store_key, zip_store_key, "
-    "zip_size_bytes, error_code, request_id, created_at, updated_at, started_at, ended_at, expires_at, "
-    "files_deleted_at FROM orders WHERE id = ?";
+    "zip_size_bytes, error_code, request_id, trace_id, created_at, updated_at, started_at, ended_at, "
+    "expires_at, files_deleted_at FROM orders WHERE id = ?";
 
 static const char *const file_columns[] = {
     "fileId",     "position", "role",     "fileName", "status",   "storeKey",          "sizeBytes",

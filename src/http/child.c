@@ -138,7 +138,10 @@ enum iw_error child_keyring_check(struct context *context, const struct config *
     return error;
 }
 
-/* Uses the request id of nginx, or a random id behind another web server. */
+/*
+ * Uses the request id of nginx, or a random id behind another web server. Without a valid traceparent, the
+ * request id is the id of the trace, too, so that nginx's log has it.
+ */
 static void request_name(struct request *request)
 {
     const char *given = request_parameter(request, "REQUEST_ID");
@@ -148,6 +151,8 @@ static void request_name(struct request *request)
         given = crypto_hex(request->arena, random, sizeof random);
     }
     context_init(request->context, request->arena, given);
+    if (!trace_read(request_header_once(request, "traceparent"), &request->context->trace))
+        trace_begin(&request->context->trace, request->arena, given);
 }
 
 /*

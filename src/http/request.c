@@ -29,26 +29,53 @@ const char *request_method_text(enum method method)
     return "OTHER";
 }
 
-const char *request_parameter(const struct request *request, const char *name)
+/* Returns the value of the first parameter with this name, from a pair on; *next is the pair after it. */
+static const char *parameter_find(char *const *pair, const char *name, char *const **next)
 {
     size_t length = strlen(name);
-    for (char *const *pair = request->parameters; pair != NULL && *pair != NULL; pair++)
-        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=')
+    for (; pair != NULL && *pair != NULL; pair++)
+        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=') {
+            *next = pair + 1;
             return *pair + length + 1;
+        }
     return NULL;
 }
 
-/* CGI (RFC 3875, 4.1.18) passes headers as HTTP_NAME, except Content-Type and Content-Length. */
-const char *request_header(const struct request *request, const char *name)
+const char *request_parameter(const struct request *request, const char *name)
 {
-    char parameter[80] = "HTTP_";
+    char *const *next;
+    return parameter_find(request->parameters, name, &next);
+}
+
+enum { parameter_size = 80 };
+
+/* CGI (RFC 3875, 4.1.18) passes headers as HTTP_NAME, except Content-Type and Content-Length. */
+static const char *parameter_of(const char *name, char parameter[parameter_size])
+{
+    strcpy(parameter, "HTTP_");
     bool is_bare = strcasecmp(name, "Content-Type") == 0 || strcasecmp(name, "Content-Length") == 0;
     size_t at = is_bare ? 0 : 5;
-    for (; *name != '\0' && at < sizeof parameter - 1; name++)
+    for (; *name != '\0' && at < parameter_size - 1; name++)
         parameter[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
     parameter[at] = '\0';
-    const char *value = request_parameter(request, parameter);
+    return parameter;
+}
+
+const char *request_header(const struct request *request, const char *name)
+{
+    char parameter[parameter_size];
+    const char *value = request_parameter(request, parameter_of(name, parameter));
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* nginx before 1.23 passes each line of a repeated header as a parameter. */
+const char *request_header_once(const struct request *request, const char *name)
+{
+    char parameter[parameter_size];
+    char *const *next;
+    const char *value = parameter_find(request->parameters, parameter_of(name, parameter), &next);
+    bool is_once = value != NULL && parameter_find(next, parameter, &next) == NULL;
+    return is_once && value[0] != '\0' ? value : NULL;
 }
 
 const char *request_prefix(const struct request *request)

@@ -118,6 +118,9 @@ const char *request_parameter(const struct request *request, const char *name);
 /* Returns a header of the client by its HTTP name ("Content-Type"); NULL if the header is absent or empty. */
 const char *request_header(const struct request *request, const char *name);
 
+/* The same; NULL for a repeated header, too. */
+const char *request_header_once(const struct request *request, const char *name);
+
 /* Returns the prefix of the paths of the routes: "", or "/console". */
 const char *request_prefix(const struct request *request);
 

@@ -88,7 +88,8 @@ static void head_build(struct request *request, struct text *head)
 {
     struct response *response = &request->response;
     text_init(head, request->arena);
-    text_printf(head, "Status: %u\r\nX-Request-Id: %s\r\n", response->status, request->context->request_id);
+    text_printf(head, "Status: %u\r\nX-Request-Id: %s\r\nImgward-Trace-Id: %s\r\n", response->status,
+                request->context->request_id, request->context->trace.id);
     if (!response->has_caching)
         text_add_string(head, "Cache-Control: no-store\r\n");
     const struct admission *admission = &request->admission;

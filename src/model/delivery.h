@@ -96,6 +96,9 @@ struct delivery_subject {
     int64_t occurred_ms;
     int64_t sequence;
     int64_t order_id; /* 0 means a test */
+    /* The trace of the order: */
+    const char *trace_id; /* NULL if it has none, and for a test */
+    bool is_trace_sampled;
 };
 
 #endif

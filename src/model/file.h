@@ -50,6 +50,7 @@ struct upload_place {
     bool is_uploaded;      /* the file already has bytes */
     const char *store_key; /* of those bytes, or NULL */
     const char *name;      /* the client's name of the file */
+    const char *trace_id;  /* of the order; NULL if it has none */
 };
 
 /* The columns of a file that the upload or fetch sets. */

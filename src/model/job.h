@@ -115,6 +115,7 @@ struct job {
     int64_t deaths;
     bool was_lost; /* the previous attempt lost its lease */
     const char *request_id;
+    const char *trace_id; /* of the order; NULL if it has none */
 
     enum order_type order_type;
     enum order_strength strength; /* valid for ORDER_ANTI_AI */

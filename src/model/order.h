@@ -88,7 +88,8 @@ struct order {
     const char *zip_store_key;       /* NULL if there is no archive */
     const char *thumbnail_store_key; /* NULL if there is no thumbnail */
     unsigned file_count;
-    unsigned file_rows; /* files that were read with it, originals included */
+    unsigned file_rows;   /* files that were read with it, originals included */
+    const char *trace_id; /* of the request that created it; read with its files; NULL: an older order */
     unsigned completed_file_count;
     const char *watermark_text;     /* NULL if there is none */
     int64_t certainty;              /* of watermark_text; 0 if there is none */

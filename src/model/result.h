@@ -62,6 +62,7 @@ struct download_row {
     const char *store_key; /* NULL if there is none */
     bool is_suspended;     /* the account of the order */
     int64_t account_id;
+    const char *trace_id; /* of the order; NULL if it has none */
 };
 
 #endif

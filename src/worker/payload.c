@@ -107,7 +107,17 @@ static enum iw_error payload_sign(struct domain *domain, const struct deliveries
     payload->headers[1] = arena_printf(arena, "webhook-id: %s", id);
     payload->headers[2] = arena_printf(arena, "webhook-timestamp: %" PRId64, now_s);
     payload->headers[3] = signatures.data;
+    payload->headers[4] =
+        arena_printf(arena, "traceparent: %s", trace_parent(arena, &domain->context->trace));
     return IW_OK;
+}
+
+static void trace_set(struct context *context, const struct delivery_subject *subject)
+{
+    trace_begin(&context->trace, context->arena, subject->trace_id);
+    if (subject->trace_id != NULL)
+        context->trace.is_sampled = subject->is_trace_sampled;
+    context->order_id = subject->order_id;
 }
 
 enum iw_error payload_build(struct domain *domain, const struct deliveries_lease *receiver, int64_t event_id,
@@ -117,8 +127,10 @@ enum iw_error payload_build(struct domain *domain, const struct deliveries_lease
     struct text body;
     text_init(&body, domain->context->arena);
     enum iw_error error = events_subject(&domain->db, event_id, &subject);
-    if (error == IW_OK)
-        error = body_render(&body, domain, &subject, receiver->webhook_id);
+    if (error != IW_OK)
+        return error;
+    trace_set(domain->context, &subject);
+    error = body_render(&body, domain, &subject, receiver->webhook_id);
     if (error != IW_OK)
         return error;
     payload->body = body.data;

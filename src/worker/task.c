@@ -61,12 +61,14 @@ void task_assign(struct task_pool *pool, const struct job *job)
     arena_reset(task->arena);
     task->job = *job;
     const char **const texts[] = {
-        &task->job.request_id, &task->job.file_name,     &task->job.store_key,  &task->job.original_key,
-        &task->job.source_url, &task->job.target_url,    &task->job.result_key, &task->job.target_headers,
-        &task->job.etag,       &task->job.original_etag, &task->job.error_code, &task->job.error_sentence};
+        &task->job.request_id,     &task->job.trace_id,   &task->job.file_name,     &task->job.store_key,
+        &task->job.original_key,   &task->job.source_url, &task->job.target_url,    &task->job.result_key,
+        &task->job.target_headers, &task->job.etag,       &task->job.original_etag, &task->job.error_code,
+        &task->job.error_sentence};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = arena_text(task->arena, *texts[i]);
     context_init(&task->context, task->arena, task->job.request_id);
+    context_trace_join(&task->context, task->job.trace_id);
     task->context.account_id = job->account_id;
     task->context.order_id = job->order_id;
     task->context.job_id = job->id;

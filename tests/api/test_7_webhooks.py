@@ -1143,7 +1143,7 @@ def test_every_answer_is_as_documented(document):
 
 def test_every_delivery_is_as_documented(document, receiver):
     headers = [document["components"]["parameters"][name]
-               for name in ("webhook-id", "webhook-timestamp", "webhook-signature")]
+               for name in ("webhook-id", "webhook-timestamp", "webhook-signature", "webhook-traceparent")]
     assert len(receiver.deliveries) > 50
     for delivery in receiver.deliveries:
         body = delivery.json

@@ -31,7 +31,9 @@ def names(stack, tmp_path):
             "SOCKET": stack.environment["IMGWARD_DB_SOCKET"], "DATABASE": "imgward", "BACKUP": str(tmp_path / "backup"),
             "NGINX": os.path.join(etc, "imgward"), "NGINX_PID": os.path.join(stack.run, "nginx.pid"),
             "BIN": stack.environment["IMGWARD_BUILD"], "CTL": stack.environment["IMGWARD_CTL"],
-            "SQL": os.path.join(ROOT, "sql"), "AFTER_S": "5", "API_PID": str(stack.pid("api")),
+            "SQL": os.path.join(ROOT, "sql"), "AFTER_S": "5", "NGINX_LOG": stack.environment["IMGWARD_LOG"] + "/access.log",
+            "JOURNAL": f"cat {stack.environment['IMGWARD_LOG']}/api.log {stack.environment['IMGWARD_LOG']}/worker.log",
+            "API_PID": str(stack.pid("api")),
             "WORKER_PID": str(stack.pid("worker"))}
 
 
@@ -210,6 +212,17 @@ def test_orders_go_on_when_one_of_two_pools_and_one_of_two_workers_are_killed(st
         os.kill(nginx, signal.SIGHUP)
         while before & children(nginx) and time.monotonic() < end:
             time.sleep(0.1)
+
+
+def test_an_order_is_followed_by_its_trace(client, names):
+    order = begun(client)
+    client.wait(order)
+    end = time.monotonic() + 60
+    while '"event":"order_ended"' not in (shown := run({**names, "ORDER": order}, "trace")):
+        assert time.monotonic() < end, shown
+        time.sleep(0.2)
+    assert '"request":"POST /api/v2/orders/anti-ai"' in shown and '"event":"job_done"' in shown, shown
+    assert shown.count('"event":"request"') >= 3 and len({line.split('"trace_id":"')[1][:32] for line in shown.splitlines()}) == 1
 
 
 def test_every_block_of_the_page_has_its_test():

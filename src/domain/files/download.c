@@ -61,6 +61,7 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     if (!is_found)
         return not_found(context, "no_row");
     context->account_id = row.account_id;
+    context_trace_join(context, row.trace_id);
     if (row.is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     const char *fault = row_fault(&row);

@@ -28,6 +28,7 @@ static enum iw_error place_find(struct domain *domain, const struct filekey *key
     if (!is_found)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
     context->account_id = place->account_id;
+    context_trace_join(context, place->trace_id);
     if (place->is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     if (place->order_status == ORDER_PENDING)
@@ -173,7 +174,7 @@ static enum iw_error complete_order_start(struct domain *domain, const struct up
 static void bytes_delete(struct domain *domain, const struct storage_key *key)
 {
     struct context quiet;
-    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    context_init_part(&quiet, domain->context);
     if (storage_delete(domain->storage, &quiet, key) != IW_OK)
         log_failure(&quiet, "upload_leftover");
 }
@@ -190,7 +191,7 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct file
     struct upload_place place;
     enum iw_error found;
     bool is_found = false;
-    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    context_init_part(&quiet, domain->context);
     const struct db db = {&quiet, domain->db.connection};
     for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &found);) {
         found = files_upload_find(&db, filekey, true, &place, &is_found);

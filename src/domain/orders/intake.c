@@ -14,7 +14,7 @@ static void header_judge(struct domain *domain, const struct storage_object *obj
 {
     struct context context;
     struct header header = {.form.format = file->format};
-    context_init(&context, domain->context->arena, domain->context->request_id);
+    context_init_part(&context, domain->context);
     if (header_add(&header, object->first, object->first_count))
         file->refusal = header_check(&context, &header, type, domain->config->image_memory_max_bytes);
     file->sentence = context.sentence;
@@ -129,7 +129,7 @@ void intake_settle(struct domain *domain, const struct intake *intake, bool is_w
         if (is_refused == is_written)
             keys[count++] = is_refused ? intake->objects[i].key : intake->copies[i];
     }
-    context_init(&quiet, domain->context->arena, domain->context->request_id);
+    context_init_part(&quiet, domain->context);
     /* After a failure the objects are deleted with the inputs of the order, or by reclaim_files. */
     if (storage_delete_list(domain->storage, &quiet, keys, count) != IW_OK)
         log_failure(&quiet, "upload_leftover");

@@ -77,6 +77,7 @@ static enum iw_error confirm_write(struct domain *domain, int64_t account_id, in
         return error;
     if (!is_found)
         return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
+    context_trace_join(domain->context, view.order.trace_id);
     *status = view.order.status;
     if (view.order.status == ORDER_FAILED || view.order.status == ORDER_EXPIRED)
         return not_pending(domain->context, view.order.status);

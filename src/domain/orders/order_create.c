@@ -258,6 +258,8 @@ enum iw_error order_create(struct domain *domain, struct admission *admission,
         return domain->context->error;
     }
     domain->context->order_id = view->order.id;
+    if (end == REPLAYED)
+        context_trace_join(domain->context, view->order.trace_id);
     /* An order with only source URLs starts at once. */
     if (end == CREATED && view->order.status == ORDER_IN_PROGRESS)
         queue_notify(domain->redis, domain->config, domain->context, view->order.id);

@@ -10,7 +10,11 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
     domain->context->order_id = id;
     bool is_found = false;
     enum iw_error error = orders_find(&domain->db, account_id, id, &view->order, &view->files, &is_found);
-    return error == IW_OK && !is_found ? context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL) : error;
+    if (error == IW_OK && !is_found)
+        return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
+    if (error == IW_OK)
+        context_trace_join(domain->context, view->order.trace_id);
+    return error;
 }
 
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
