@@ -455,7 +455,7 @@ rule_formats() {
     changed=$(awk -v quote="'" '$4 == "true" { printf "%s%s%s%s", sep, quote, $1, quote; sep = ", " }' <<<"$rows")
     grep -nE 'fileFormat: \{type: string, enum:' doc/openapi.yaml | grep -vF "enum: [$words]" | sed "s/^/doc\/openapi.yaml: not [$words]: /"
     for name in "$names" "$changed"; do
-        cat sql/*.sql | grep -qE " format ENUM\\($name\\)" || echo "sql: no column format has ENUM($name)"
+        grep -qE " format ENUM\\($name\\)" sql/*.sql || echo "sql: no column format has ENUM($name)"
     done
     while read -r name _ _ key; do
         [ "$key" = true ] || grep -q "BOOLEAN(image, read_$name," src/base/config.c || echo "src/base/config.c: no key read_$name"
