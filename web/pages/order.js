@@ -12,7 +12,7 @@ import { Drop } from "../lib/drop.js";
 import { Progress } from "../lib/progress.js";
 import { current, isEnded, orderGet, originalOf, resume } from "../lib/upload.js";
 import { Result } from "./read.js";
-import { Status, Thumbnail } from "./orders.js";
+import { Status, Thumbnail, pairName } from "./orders.js";
 
 export function Order({ id }) {
   const state = useLoad((signal) => orderGet(id, signal), [id]);
@@ -27,8 +27,15 @@ export function Order({ id }) {
   return html`<${Loaded} state=${state} title=${t("order.title")}>${(data) => html`
     <${Head} title=${data.orderName} lead=${html`<${Summary} order=${data} />`}>
       ${!upload && html`<${Actions} order=${data} reload=${state.reload} />`}<//>
-    <${Body} order=${data} upload=${upload} reload=${state.reload} />`}<//>`;
+    <${Body} order=${data} upload=${upload} reload=${state.reload} />
+    ${data.metadata && html`<${Own} metadata=${data.metadata} />`}`}<//>`;
 }
+
+// The client's own data. Each value leads to the orders that have it.
+const Own = ({ metadata }) => html`<article class="card"><h2>${t("order.metadata")}</h2>
+  <dl class="pairs">${Object.entries(metadata).map(([key, value]) => html`<dt>${key}</dt>
+    <dd>${value && html`<${Link} to="/orders" query=${{ [pairName(key)]: value }}>${value}<//>`}</dd>`)}</dl>
+  </article>`;
 
 const Summary = ({ order }) => html`<span class="facts">
   <${Status} order=${order} /> <span>${t(`type.${order.type}`)}</span>

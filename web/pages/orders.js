@@ -47,16 +47,26 @@ const Nothing = ({ isFiltered }) => (isFiltered ? html`
     <${Button} onClick=${() => go("/orders")}>${t("orders.clear")}<//><//>` : html`
   <${Empty} icon="orders" title=${t("orders.empty")}><p>${t("orders.emptyText")}</p><${NewLink} /><//>`);
 
+// The filters of the URL by the client's own data.
+const pairsOf = (query) => Object.entries(query).filter(([name]) => name.startsWith("metadata["));
+export const pairName = (key) => `metadata[${key}]`;
+
+const Pairs = ({ pairs, onRemove }) => pairs.length > 0 && html`<p class="facts small">${t("orders.metadata")}
+  ${pairs.map(([name, value]) => html`<${Button} key=${name} kind="plain small" onClick=${() => onRemove(name)}
+    aria-label=${t("orders.metadataRemove", { name: name.slice(9, -1), value })}>
+    ${name.slice(9, -1)}: ${value} <${Icon} name="close" /><//>`)}</p>`;
+
 export function Orders() {
   const { query } = route.value;
   const { page = "1", keyword = "", status = "", type = "", channel = "" } = query;
-  const asked = { page, limit: 20, keyword, status, type, channel };
-  const state = useLoad((signal) => get("/v2/orders", asked, { signal }), Object.values(asked));
+  const pairs = pairsOf(query);
+  const asked = { page, limit: 20, keyword, status, type, channel, ...Object.fromEntries(pairs) };
+  const state = useLoad((signal) => get("/v2/orders", asked, { signal }), [String(new URLSearchParams(asked))]);
   const orders = state.data?.orders ?? [];
   usePoll(state.reload, orders.some((order) => !isEnded(order.status)), 4000, 15000);
   const filter = (changes, isTyped) => go("/orders", { ...query, page: "", ...changes }, isTyped);
   const turn = (number) => { go("/orders", { ...query, page: number }); scrollTo(0, 0); };
-  const isFiltered = keyword || status || type || channel;
+  const isFiltered = keyword || status || type || channel || pairs.length > 0;
   return html`<${Head} title=${t("orders.title")}><${NewLink}><${Icon} name="add" /><//><//>
     <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
       <${Search} value=${keyword} onValue=${(value) => filter({ keyword: value }, true)} />
@@ -64,6 +74,7 @@ export function Orders() {
       <${Select} name="type" value=${type} words=${TYPES} onValue=${(value) => filter({ type: value })} />
       <${Select} name="channel" value=${channel} words=${CHANNELS} onValue=${(value) => filter({ channel: value })} />
     </form>
+    <${Pairs} pairs=${pairs} onRemove=${(name) => filter({ [name]: "" })} />
     <${Loaded} state=${state}>${(data) => html`
       <${Table} caption=${t("orders.title")} columns=${columns()} rows=${data.orders}
         keyOf=${(order) => order.orderId} lines="two" empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />

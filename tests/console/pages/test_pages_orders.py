@@ -405,6 +405,29 @@ def test_the_url_holds_the_state_of_the_list(inside, owner, files):
     inside.wait(lambda: len(inside.all("tbody tr")) == 1 and inside.field("Search").get_attribute("value") == "series 7", "the search again")
 
 
+def test_metadata_is_shown_and_leads_to_the_orders_that_have_it(inside, owner):
+    def make(key, **metadata):
+        return owner.post("/v2/orders/anti-ai", {"idempotencyKey": key, "orderName": key, "files": [{"fileName": "a.jpg"}], "metadata": metadata}).data["orderId"]
+    order = make("with-pairs", customer="A & B [#1]", note="", **{"ref": "x" * 300})
+    make("same-customer", customer="A & B [#1]")
+    make("other-customer", customer="C")
+    inside.go(f"/orders/{order}", "main")
+    inside.says("Your data", "customer", "A & B [#1]", "x" * 300)
+    for width in (390, 1440):
+        inside.size(width)
+        assert inside.overflow() == ""
+        inside.picture(f"order-metadata-{width}-light")
+    inside.press("A & B [#1]")
+    inside.says("Only orders with", "customer: A & B [#1]")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 2, "two orders")
+    inside.choose("Status", "complete")
+    inside.says("No order matches this search")
+    inside.choose("Status", "")
+    inside.press("Remove the filter customer: A & B [#1]")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 3, "all orders")
+    assert inside.path == "/orders"
+
+
 def test_an_order_of_another_account_does_not_exist(inside, other):
     made = other.post("/v2/orders/anti-ai", {"idempotencyKey": "foreign", "files": [{"fileName": "a.jpg"}]})
     inside.go(f"/orders/{made.data['orderId']}", "main")
