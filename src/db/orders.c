@@ -505,35 +505,36 @@ enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const s
 
 /* The callback of orders_names. */
 struct names_taker {
-    bool (*take)(void *user, int64_t order_id, const char *order_name, const char *file_name);
+    bool (*take)(void *user, const struct order_names *names);
     void *user;
 };
 
 static bool names_row(void *user, struct db_row *columns)
 {
     const struct names_taker *taker = user;
-    int64_t order_id = db_next_integer(columns);
-    const char *order_name = db_next_text(columns), *file_name = db_next_text(columns);
-    return taker->take(taker->user, order_id, order_name, file_name);
+    struct order_names names = {.order_id = db_next_integer(columns)};
+    names.order = db_next_text(columns);
+    names.file = db_next_text(columns);
+    names.text = db_next_text(columns);
+    return taker->take(taker->user, &names);
 }
 
 enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
-                           bool (*take)(void *user, int64_t order_id, const char *order_name,
-                                        const char *file_name),
-                           void *user)
+                           bool (*take)(void *user, const struct order_names *names), void *user)
 {
     struct query query;
     struct names_taker taker = {take, user};
     bool has_files = filter->keyword != NULL;
     query_init(&query, db->context->arena);
     query_append(&query,
-                 has_files ? "SELECT page.id, page.name, f.name FROM (SELECT id, name "
-                           : "SELECT id, name, NULL ",
+                 has_files ? "SELECT o.id, o.name, " TEXTS_NAMES "FROM (SELECT id, name, type "
+                           : "SELECT id, name, NULL, NULL ",
                  NULL, 0);
     filter_add(&query, filter);
     query_append(&query, " ORDER BY id DESC", NULL, 0);
     if (has_files)
-        query_append(&query, " LIMIT 9223372036854775807) page STRAIGHT_JOIN files f ON f.order_id = page.id",
+        query_append(&query,
+                     " LIMIT 9223372036854775807) o STRAIGHT_JOIN files f ON f.order_id = o.id" TEXTS_JOINS,
                      NULL, 0);
     return db_each(db, query.sql.data, query.parameters, query.count, names_row, &taker);
 }

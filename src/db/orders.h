@@ -74,15 +74,19 @@ enum iw_error orders_of_ids(const struct db *db, int64_t account_id, const struc
 enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
+/* An order's name, with a file's name or a watermark's text or both; the others are NULL. */
+struct order_names {
+    int64_t order_id;
+    const char *order, *file, *text;
+};
+
 /*
- * The names of all files and their orders, newest first; the files of an order follow each other.  Without a
- * keyword only the orders, with file_name NULL.  The filter's keyword has no other effect here and in
- * the functions above.  See orders_stream for the callback.
+ * The names and texts of all orders, newest first; the rows of an order follow each other.  Without a
+ * keyword only the orders' names.  The filter's keyword has no other effect here and in the functions above.
+ * See orders_stream for the callback.
  */
 enum iw_error orders_names(const struct db *db, const struct order_filter *filter,
-                           bool (*take)(void *user, int64_t order_id, const char *order_name,
-                                        const char *file_name),
-                           void *user) IW_MUST_USE;
+                           bool (*take)(void *user, const struct order_names *names), void *user) IW_MUST_USE;
 
 /*
  * Reads the words of a row; type may be NULL.  SERVER_INTERNAL_ERROR for words that this version does not

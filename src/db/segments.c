@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "db/texts.h"
 
 enum {
     id_bytes = 8,
@@ -12,7 +13,7 @@ enum {
     fact_channel_bits = 0x20,
     /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
     orders_max = 4096,
-    names_max = 8192, /* of files; an order has at most 200 */
+    names_max = 8192, /* of files; a text counts as a name for each 255 characters, the longest name */
     /* A segment that does not grow holds all orders of the range, also those that were committed late. */
     late_max = 2 * orders_max
 };
@@ -129,11 +130,13 @@ enum iw_error segments_read(const struct db *db, const struct segments_range *ra
 /* ---- changes of orders ---- */
 
 /*
- * Writes bits of an order's fact.  Does nothing if the order is not in the index yet: usually because it is
- * newer than the last segment, rarely because it was committed late.  Ids in a segment are aligned.  The
- * position stays valid, because a segment cannot be built while the order is locked.
+ * Writes bits of an order's fact; the segment is due in a minute if the order's words change.  Does nothing
+ * if the order is not in the index yet: usually because it is newer than the last segment, rarely because it
+ * was committed late.  Ids in a segment are aligned.  The position stays valid, because a segment cannot be
+ * built while the order is locked.
  */
-static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t bits, uint8_t value)
+static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t bits, uint8_t value,
+                                bool has_new_words)
 {
     struct db_rows rows;
     const struct db_value id = db_integer(order_id), wanted[] = {id, id, id, id};
@@ -153,8 +156,8 @@ static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t b
         return IW_OK;
     const struct db_value position = db_integer(at / id_bytes + 1),
                           is_gone = db_integer(value == search_gone);
-    const struct db_value values[] = {is_gone,          is_gone,           position,   position,
-                                      db_integer(bits), db_integer(value), account_id, first_id};
+    const struct db_value values[] = {is_gone,          db_integer(has_new_words), position,   position,
+                                      db_integer(bits), db_integer(value),         account_id, first_id};
     return db_run(db,
                   "UPDATE order_segments SET order_count = order_count - ?, due_at = IF(?, LEAST(due_at, "
                   "UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE), due_at), facts = INSERT(facts, ?, 1, "
@@ -164,12 +167,12 @@ static enum iw_error fact_write(const struct db *db, int64_t order_id, uint8_t b
 
 enum iw_error segments_status_write(const struct db *db, int64_t order_id, enum order_status status)
 {
-    return fact_write(db, order_id, fact_status_bits, (uint8_t)status);
+    return fact_write(db, order_id, fact_status_bits, (uint8_t)status, status == ORDER_DETECTED);
 }
 
 enum iw_error segments_order_forget(const struct db *db, int64_t order_id)
 {
-    return fact_write(db, order_id, search_gone, search_gone);
+    return fact_write(db, order_id, search_gone, search_gone, true);
 }
 
 /* ---- building ---- */
@@ -295,9 +298,19 @@ static bool name_row(void *user, struct db_row *columns)
 {
     struct gathering *gathering = user;
     int64_t order_id = db_next_integer(columns);
-    search_build_name(gathering->build, order_id, db_next_text(columns));
+    for (int i = 0; i < texts_names_columns; i++) {
+        const char *name = db_next_text(columns);
+        if (name != NULL)
+            search_build_name(gathering->build, order_id, name);
+    }
     return true;
 }
+
+/* How many names an order has, or will have when its extraction ends. */
+#define NAME_COUNT                                                                                           \
+    "file_count + include_original + CASE type WHEN 'watermarkEmbed' THEN (SELECT COALESCE(SUM(1 + "         \
+    "CHAR_LENGTH(text) DIV 255), 0) FROM order_watermarks JOIN watermark_texts t ON t.id = text_id WHERE "   \
+    "order_id = o.id) WHEN 'watermarkExtract' THEN 4 ELSE 0 END "
 
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build, bool *is_whole)
@@ -309,10 +322,9 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
                                 db_integer(is_growing ? orders_max : late_max)};
     enum iw_error error = db_each(
         db,
-        "SELECT id, type, channel, status, name, metadata, file_count + include_original FROM orders FORCE "
-        "INDEX (orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE "
-        "MODE "
-        "SKIP LOCKED",
+        "SELECT id, type, channel, status, name, metadata, " NAME_COUNT
+        "FROM orders o FORCE INDEX (orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id "
+        "LIMIT ? LOCK IN SHARE MODE SKIP LOCKED",
         values, 4, order_row, &gathering);
     *is_whole = false;
     /* An open segment that was cut without new orders is full. */
@@ -334,8 +346,9 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
         return error;
     return db_each(
         db,
-        "SELECT f.order_id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
-        "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
+        "SELECT o.id, " TEXTS_NAMES
+        "FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON f.order_id = o.id" TEXTS_JOINS
+        " WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
         values, 3, name_row, &gathering);
 }
 

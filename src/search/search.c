@@ -5,7 +5,10 @@
 
 #include <utf8proc.h>
 
-/* A tag is a word that begins with a control character, which no other word has. */
+/*
+ * A word of the index ends after word_bytes_max.  No keyword is longer: its 255 characters fold to at most 12
+ * bytes each.  A tag is a word that begins with a control character, which no other word has.
+ */
 enum { id_bytes = 8, word_bytes_max = 4096, tag_mark = 1 };
 
 static bool bit_get(const uint8_t *bits, size_t at)
@@ -113,9 +116,10 @@ static void words_read(struct search_words *words, const char *text, uint16_t po
         enum kind next = at < length ? kind_at(folded + at, length - at, run, &bytes) : KIND_NONE;
         if (next == run)
             continue;
+        size_t run_bytes = at - begin < word_bytes_max ? at - begin : word_bytes_max;
         if (run != KIND_NONE)
             words_add(words, (struct search_word){.text = folded + begin,
-                                                  .length = (uint32_t)(at - begin),
+                                                  .length = (uint32_t)run_bytes,
                                                   .position = position,
                                                   .is_symbol = run == KIND_SYMBOL});
         begin = at;

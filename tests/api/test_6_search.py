@@ -1,4 +1,5 @@
-"""Contract section 6, keyword: the same results as comparing every name, before and after the worker has indexed them."""
+"""Contract section 6, keyword: the same results as comparing every name and every text of a watermark, before and after the worker has
+indexed them."""
 import contextlib
 import random
 import subprocess
@@ -7,7 +8,9 @@ import unicodedata
 
 import pytest
 
+import pictures
 from client import ORDERS
+from marks import embed, embedded, results
 
 # 2024-01-01 UTC, the epoch of order ids; see src/model/order.h.
 EPOCH_MS = 1704067200000
@@ -64,9 +67,11 @@ class KnownOrders:
         newest = ((int(time.time() * 1000) - age_ms - EPOCH_MS) << 22) + int(self.client.account)
         self.orders = []
         for number in range(count):
-            names = ["".join(chance.choice(PARTS) for _ in range(chance.randint(1, 4))).strip()[:60] or "?" for _ in range(chance.randint(2, 4))]
-            self.orders.append({"id": newest - (number * 7 << 22), "names": names, "status": chance.choice(STATUSES),
-                                "type": chance.choice(TYPES), "channel": chance.choice(["api", "api", "web"])})
+            names = [self.name(chance) for _ in range(chance.randint(2, 4))]
+            kind = chance.choice(TYPES)
+            texts = [] if kind == "antiAi" else [self.name(chance) for _ in range(chance.randint(0, 3 if kind == "watermarkEmbed" else 1))]
+            self.orders.append({"id": newest - (number * 7 << 22), "names": names, "texts": texts, "status": chance.choice(STATUSES),
+                                "type": kind, "channel": chance.choice(["api", "api", "web"])})
         self.orders[-1].update(oldest or {})
         # The oldest first: an order that is committed after younger ones is late.
         for begin in reversed(range(0, count, 100)):
@@ -75,20 +80,40 @@ class KnownOrders:
         stack.sql(f"UPDATE account_usage SET orders_pending = 1000, files_pending = 3000, uploads_pending = 3000 "
                   f"WHERE account_id = {self.client.account}")
 
+    @staticmethod
+    def name(chance):
+        return "".join(chance.choice(PARTS) for _ in range(chance.randint(1, 4))).strip()[:60] or "?"
+
+    def marks(self, order):
+        """Texts of the last file, as an embedding order has them; the first file has none."""
+        if order["type"] != "watermarkEmbed":
+            return ""
+        account, statements = self.client.account, ""
+        for copy, text in enumerate(order["texts"], 1):
+            digest = f"UNHEX(SHA2({quoted(text)}, 256))"
+            statements += f"""INSERT IGNORE INTO watermark_texts (account_id, text, text_digest, created_at)
+                VALUES ({account}, {quoted(text)}, {digest}, NOW(3));
+                INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number)
+                SELECT {order["id"]}, {len(order["names"]) - 1}, {copy}, id, {account}, {random.getrandbits(64)} FROM watermark_texts
+                WHERE account_id = {account} AND text_digest = {digest};"""
+        return statements
+
     def insert(self, orders):
         """Statuses and types are random: the worker must not expire these orders when a later test moves its clock."""
         account = self.client.account
         rows = ",".join(f"({order['id']}, {account}, '{order['type']}', '{order['channel']}', '{order['status']}', {quoted(order['names'][0])}, "
-                        f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, NOW(3), NOW(3), NOW(3) + INTERVAL 400 DAY, NOW(3))" for order in orders)
+                        f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, "
+                        f"{quoted(order['texts'][0]) if order['texts'] and order['type'] == 'watermarkExtract' else 'NULL'}, NOW(3), NOW(3), NOW(3) + INTERVAL 400 DAY, NOW(3))" for order in orders)
         files = ",".join(f"({order['id']}, {place}, {quoted(name)}, 'complete', NOW(3))"
                          for order in orders for place, name in enumerate(order["names"][1:], 1))
         self.stack.sql(f"""SET NAMES utf8mb4; START TRANSACTION;
-            INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, file_count, created_at,
-                                updated_at, expires_at, ended_at) VALUES {rows};
-            INSERT INTO files (order_id, position, name, status, updated_at) VALUES {files}; COMMIT""")
+            INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, file_count, watermark_text,
+                                created_at, updated_at, expires_at, ended_at) VALUES {rows};
+            INSERT INTO files (order_id, position, name, status, updated_at) VALUES {files};
+            {"".join(map(self.marks, orders))} COMMIT""")
 
     def expected(self, keyword=None, **filters):
-        return [str(order["id"]) for order in self.orders if (keyword is None or matches(keyword, order["names"]) or keyword == str(order["id"]))
+        return [str(order["id"]) for order in self.orders if (keyword is None or matches(keyword, order["names"] + order["texts"]) or keyword == str(order["id"]))
                 and all(order[name] == value for name, value in filters.items())]
 
     def found(self, page_size=100, **query):
@@ -150,7 +175,8 @@ def test_keywords_find_what_a_comparison_finds(known_orders):
 def test_random_keywords_find_what_a_comparison_finds(known_orders):
     chance = random.Random(3)
     for _ in range(60):
-        name = chance.choice(chance.choice(known_orders.orders)["names"])
+        order = chance.choice(known_orders.orders)
+        name = chance.choice(order["names"] + order["texts"])
         begin = chance.randrange(len(name))
         keyword = name[begin:begin + chance.randint(1, 12)]
         if keyword.strip():
@@ -211,6 +237,20 @@ def test_new_orders_are_found_at_once(known_orders):
         known_orders.stack.sql(f"DELETE FROM files WHERE order_id = {order}; DELETE FROM orders WHERE id = {order}")
 
 
+def test_texts_of_new_orders_are_found_at_once(known_orders):
+    text = f"Sent to Żaneta{int(known_orders.client.account)}"
+    copies = ["for the archive", text]
+    order = embed(known_orders.client, [("a.png", None, copies), ("b.png", None, copies)], orderName="kettle").data["orderId"]
+    try:
+        for keyword in ("żaneta", "sent kettle", "ARCHIVE sent b"):
+            assert order in known_orders.found(keyword=keyword), keyword
+        assert known_orders.found(keyword=text, type="watermarkEmbed") == [order]
+        assert known_orders.found(keyword="aneta") == []
+    finally:
+        known_orders.stack.sql(f"DELETE FROM files WHERE order_id = {order}; DELETE FROM orders WHERE id = {order}")
+    assert known_orders.found(keyword=text) == []
+
+
 def test_too_many_words_are_named(client):
     answer = client.list(keyword=" ".join(f"{chr(97 + number % 26)}{number}" for number in range(40)))
     assert answer.status == 400 and answer.fields() == ["keyword"] and "32" in answer.json["details"][0]["message"], answer
@@ -268,16 +308,49 @@ def test_changes_outside_of_the_index_are_corrected(stack):
     known_orders.check()
 
 
-def test_orders_of_many_files_are_in_smaller_segments(stack):
-    """A segment has at most 8,192 files. One that is full before its next order is closed."""
+def test_the_text_of_an_extraction_that_ends_late_is_indexed(stack):
+    """The order was indexed before it had an answer."""
+    known_orders = KnownOrders(stack, 100, 10)
+    client, text = known_orders.client, "Handed to Ingeborg"
+    [(_, copy)] = results(client, embedded(client, [("a.jpg", pictures.jpeg(640, 480, seed=52, quality=93), [text])])["orderId"])
+    created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": "late", "file": {"fileName": "b.jpg"}}).data
+    order, account = created["orderId"], client.account
+    indexed = f"SELECT COUNT(*) FROM order_segments WHERE account_id = {account} AND last_id >= {order}"
+    time.sleep(11)  # The index leaves out the last ten seconds.
+    known_orders.insert([{**known, "id": known["id"] - (3600000 << 22)} for known in known_orders.orders])
+    known_orders.wait_indexed(202)
+    assert stack.sql(indexed) == [["1"]]
+    assert client.upload(created["file"]["uploadUrl"], copy).status == 201
+    assert client.wait(order)["watermarkText"] == text
+    assert stack.sql(indexed + " AND due_at <= UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE") == [["1"]]
+    with due(stack, account):
+        pass
+    assert known_orders.found(keyword="ingeborg", type="watermarkExtract") == [order]
+    assert word_rows(stack, account, "ingeborg") == 1
+
+
+@pytest.mark.parametrize("many", ["files", "texts"])
+def test_orders_of_many_names_are_in_smaller_segments(stack, many):
+    """A segment has at most 8,192 names. One that is full before its next order is closed."""
     known_orders = KnownOrders(stack, 130, 9, age_ms=7200000)
     account = known_orders.client.account
+    for order in known_orders.orders:
+        order.update(texts=[], type="watermarkEmbed" if many == "texts" else "antiAi")
+    full = f"""UPDATE orders SET type = '{order["type"]}', watermark_text = NULL, file_count = {3 if many == "texts" else 63}
+               WHERE account_id = {account}; DELETE FROM order_watermarks WHERE account_id = {account};"""
+    if many == "texts":
+        # A text of 1,000 characters counts as 4 names.
+        full += f"""
+            INSERT IGNORE INTO watermark_texts (account_id, text, text_digest, created_at) VALUES ({account}, REPEAT('q', 1000), '', NOW(3));
+            INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number)
+            SELECT o.id, 9, seq, t.id, {account}, CONV(LEFT(SHA2(CONCAT(o.id, ' ', seq), 256), 16), 16, 10) FROM orders o
+            JOIN watermark_texts t ON t.account_id = {account} AND LENGTH(t.text) = 1000 JOIN seq_1_to_15 WHERE o.account_id = {account}"""
     known_orders.wait_indexed(130)
-    stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
+    stack.sql(full)
     younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in known_orders.orders]
     known_orders.insert(younger)
     known_orders.orders = younger + known_orders.orders
-    stack.sql(f"UPDATE orders SET file_count = 63 WHERE account_id = {account}")
+    stack.sql(full)
     known_orders.wait_indexed(260)
     assert stack.sql(f"SELECT order_count, is_open FROM order_segments WHERE account_id = {account} ORDER BY first_id") == [["130", "0"], ["130", "1"]]
     known_orders.check(keyword="i")
@@ -290,11 +363,14 @@ def word_rows(stack, account, word):
 
 
 def test_the_words_of_a_deleted_order_are_deleted(stack):
-    known_orders = KnownOrders(stack, 200, 6, age_ms=100 * 86400000, oldest={"names": ["holiday", "qqsecretword.jpg"], "status": "expired"})
+    known_orders = KnownOrders(stack, 200, 6, age_ms=100 * 86400000, oldest={
+        "names": ["holiday", "qqsecretword.jpg"], "texts": ["zqsecrettext"], "status": "expired", "type": "watermarkEmbed"})
     order = known_orders.orders[199]
     known_orders.wait_indexed(100)
     known_orders.check(keyword="qqsecret")
-    assert word_rows(stack, known_orders.client.account, "qqsecretword") == 1
+    words = ("qqsecretword", "zqsecrettext")
+    known_orders.check(keyword="zqsecret qqsecret")
+    assert [word_rows(stack, known_orders.client.account, word) for word in words] == [1, 1]
     stack.sql(f"UPDATE orders SET ended_at = '2024-01-01' WHERE id = {order['id']}")
     end = time.monotonic() + 120
     while stack.sql(f"SELECT COUNT(*) FROM orders WHERE id = {order['id']}") != [["0"]]:
@@ -305,7 +381,7 @@ def test_the_words_of_a_deleted_order_are_deleted(stack):
     known_orders.check(keyword="qqsecret")
     with due(stack, known_orders.client.account):
         pass
-    assert word_rows(stack, known_orders.client.account, "qqsecretword") == 0
+    assert [word_rows(stack, known_orders.client.account, word) for word in words] == [0, 0]
     known_orders.check(keyword="i")
 
 

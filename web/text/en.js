@@ -225,7 +225,7 @@ export default {
   "orders.created": "Created",
   "orders.channel": "Origin",
   "orders.search": "Search",
-  "orders.searchHint": "Name or file name",
+  "orders.searchHint": "Name, file name or text",
   "orders.nothing": "No order matches this search",
   "orders.metadata": "Only orders with",
   "orders.metadataRemove": "Remove the filter {name}: {value}",

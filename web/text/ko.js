@@ -225,7 +225,7 @@ export default {
   "orders.created": "생성",
   "orders.channel": "경로",
   "orders.search": "검색",
-  "orders.searchHint": "이름 또는 파일 이름",
+  "orders.searchHint": "이름, 파일 이름 또는 문구",
   "orders.nothing": "검색 조건에 맞는 주문이 없습니다",
   "orders.metadata": "다음 데이터의 주문만",
   "orders.metadataRemove": "필터 {name}: {value} 제거",

@@ -89,6 +89,26 @@ static void test_rows_have_the_documented_bytes(void)
     CU_ASSERT_EQUAL(build.facts.data[39], 39);
 }
 
+/* U+1D160 folds to 12 bytes, so this text is one run of 12,000. */
+static void test_a_word_longer_than_any_keyword_is_cut(void)
+{
+    struct text text;
+    struct search_row *rows;
+    struct search_query query;
+    struct search_part part;
+    struct search_build build = {.arena = arena};
+    text_init(&text, arena);
+    for (int i = 0; i < 1000; i++)
+        text_add_string(&text, "\xF0\x9D\x85\xA0");
+    search_build_entry(&build, 1, 0, text.data);
+    CU_ASSERT_EQUAL_FATAL(search_build_pack(&build, &rows), 1);
+    text.data[(size_t)255 * 4] = '\0';
+    search_query_init(&query, arena, text.data);
+    search_part_init(&part, arena, (const uint8_t *)build.facts.data, NULL, build.facts.length);
+    CU_ASSERT(search_part_row(&part, &query, &rows[0]));
+    CU_ASSERT_EQUAL(search_part_match(&part, &query, NULL), 1);
+}
+
 /* ---- segments against a comparison of all names ---- */
 
 enum { entries_max = 300, names_max = 3, name_bytes = 64 };
@@ -308,6 +328,7 @@ int main(void)
         {"a keyword asks for its words", test_a_keyword_asks_for_its_words},
         {"rows have the documented bytes", test_rows_have_the_documented_bytes},
         {"tags are found whole and by no keyword", test_tags_are_found_whole_and_by_no_keyword},
+        {"a word longer than any keyword is cut", test_a_word_longer_than_any_keyword_is_cut},
         {"segments find what a comparison finds", test_segments_find_what_a_comparison_finds},
         {"a query needs only the rows of its buckets", test_a_query_needs_only_the_rows_of_its_buckets},
         {"damaged rows are safe", test_damaged_rows_are_safe},
