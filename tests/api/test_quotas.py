@@ -6,6 +6,7 @@ import time
 import pytest
 from PIL import Image
 
+import marks
 import pictures
 from client import ORDERS
 
@@ -72,6 +73,38 @@ def test_a_request_that_is_too_much_without_any_use_is_invalid(stack):
     quota(account, "filesPending", 1)
     answer = account.create(["a.jpg", "b.jpg"])
     assert answer.status == 400 and answer.fields() == ["files"] and "filesPending" in answer.json["message"], answer
+
+
+def locks_expire(account):
+    """The lock of a key leads a creation within five seconds to its replay."""
+    for name in account.stack.redis("KEYS", f"*idempotency:{account.account}:*").split():
+        account.stack.redis("DEL", name)
+
+
+@pytest.mark.parametrize("limit", ["filesPending", "filesPerDay", "promisedBytes"])
+def test_a_replay_returns_its_order_after_the_limit_was_lowered_below_it(stack, limit):
+    account = stack.account_new()
+    first = account.create(["a.jpg", "b.jpg"], key="one")
+    quota(account, limit, 1)
+    locks_expire(account)
+    replay = fresh(account).create(["a.jpg", "b.jpg"], key="one")
+    assert replay.status == 200 and replay.data["orderId"] == first.data["orderId"], replay
+    assert account.create(["a.jpg"], key="one").code == "IDEMPOTENCY_KEY_REUSED"
+    answer = account.create(["a.jpg", "b.jpg"])
+    assert answer.status == 400 and limit in answer.json["message"], answer
+
+
+def test_a_replay_with_texts_returns_its_order_after_the_limits_were_lowered(stack):
+    account = stack.account_new()
+    files = [("a.jpg", None, ["one", "two"]), ("b.jpg", None, ["one", "two"])]
+    first = marks.embed(account, files, key="one")
+    quota(account, "textsPerDay", 1)
+    quota(account, "filesPerDay", 1)
+    locks_expire(account)
+    replay = marks.embed(fresh(account), files, key="one")
+    assert first.status == 201 and replay.status == 200 and replay.data["orderId"] == first.data["orderId"], replay
+    answer = marks.embed(account, [("a.jpg", None, ["three", "four"])])
+    assert answer.status == 400 and "textsPerDay" in answer.json["message"], answer
 
 
 def test_concurrent_creations_do_not_exceed_a_limit(stack):

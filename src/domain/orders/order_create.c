@@ -172,6 +172,18 @@ static bool is_conflict(const struct domain *domain)
     return domain->context->error == IW_SERVICE_UNAVAILABLE && db_is_conflict(domain->db.connection);
 }
 
+/* After a creation that a limit of the account never allows: a replay, if the limit was higher before. */
+static enum creation_end limits_judge(struct creation *creation)
+{
+    struct context *context = creation->domain->context;
+    context_clear(context);
+    enum creation_end end = replay(creation);
+    if (end != OPEN)
+        return end;
+    /* The check is repeated for its error. */
+    return quota_alone_check(context, &creation->claim) == IW_OK ? AGAIN : REFUSED;
+}
+
 /* After a refusal by a quota, tries again without the claim ahead, or if the quota has room meanwhile. */
 static enum creation_end quota_judge(struct creation *creation)
 {
@@ -204,6 +216,8 @@ static enum creation_end attempt(struct creation *creation)
         }
     if (error == IW_TWIN_EXISTS)
         return twin_judge(creation);
+    if (error == IW_VALIDATION_FAILED)
+        return limits_judge(creation);
     if (error == IW_USAGE_LIMIT_EXCEEDED)
         return quota_judge(creation);
     if (error != IW_OK)
