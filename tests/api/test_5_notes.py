@@ -1,39 +1,22 @@
 """Contract 5: facts that a client should know about a complete result are in the file's note."""
 import json
-import os
 
 import pytest
 
 import pictures
+from image_proxy import proxied
 from marks import embedded, extract
 from remotes import Remotes
 from test_zero_copy import later
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 CODE = "METADATA_LEFT_OUT"
-
-
-def restart(stack):
-    stack.part("stop", "worker")
-    stack.part("start", "worker")
 
 
 @pytest.fixture(scope="module")
 def stack_with_notes(stack, tmp_path_factory):
-    """A worker whose image processes add a note to each answer; set() chooses the note."""
-    folder = tmp_path_factory.mktemp("notes")
-    program = folder / "image_with_notes"
-    real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
-
-    def set(message, code=CODE, maps=False):
-        (folder / "note.json").write_text(json.dumps({"program": real, "code": code, "message": message, "maps": maps}))
-        restart(stack)
-    with open(os.path.join(HERE, "image_with_notes.py"), encoding="utf-8") as file:
-        program.write_text("#!/usr/bin/python3\n" + file.read())
-    program.chmod(0o755)
-    with stack.configured("worker", "image_program", str(program)), stack.configured("worker", "processes", "1"):
-        yield set
-    restart(stack)
+    """A worker whose image processes add a note to each answer; the function chooses the note."""
+    with proxied(stack, tmp_path_factory.mktemp("notes"), processes=1) as set:
+        yield lambda message, code=CODE, is_mapped=False: set(note={"code": code, "message": message}, is_mapped=is_mapped)
 
 
 def notes(order):
@@ -101,7 +84,7 @@ def test_the_operator_sees_the_note(client, stack, stack_with_notes, jpeg):
 
 
 def test_a_result_that_the_image_process_can_still_change_is_not_stored(client, stack, stack_with_notes, jpeg):
-    stack_with_notes("Unsealed.", maps=True)
+    stack_with_notes("Unsealed.", is_mapped=True)
     with stack.configured("worker", "retry_first_ms", "50"):
         order = client.order_whole([("a.jpg", jpeg)])
     assert order["status"] == "failed" and stack.stored(order["orderId"]) == [], order

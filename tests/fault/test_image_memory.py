@@ -1,42 +1,26 @@
 """Memory of image processes: a picture is not charged for memory that another one holds."""
 import collections
-import json
-import os
 
 import pytest
 
 import pictures
+from image_proxy import proxied
 from test_way_of_an_order import job
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def restart(stack):
-    stack.part("stop", "worker")
-    stack.part("start", "worker")
 
 
 @pytest.fixture(scope="module")
 def lacking(stack, tmp_path_factory):
-    """Two image processes that end without memory, or grow, at the picture of a number; 0 means never. served() counts each one's."""
+    """Two image processes that end without memory, or grow, at the picture of a number. served() counts each one's."""
     folder = tmp_path_factory.mktemp("lacking")
-    program, log = folder / "lacking", folder / "served.log"
-    real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
 
     class Lacking:
-        def set(self, ends_at=0, grows_at=0):
-            (folder / "plan.json").write_text(json.dumps({"program": real, "ends_at": ends_at, "grows_at": grows_at}))
-            log.write_text("")
-            restart(stack)
+        def __init__(self, set):
+            self.set = set
 
         def served(self):
-            return collections.Counter(line.split()[0] for line in log.read_text().splitlines())
-    with open(os.path.join(HERE, "lacking.py"), encoding="utf-8") as file:
-        program.write_text("#!/usr/bin/python3\n" + file.read())
-    program.chmod(0o755)
-    with stack.configured("worker", "image_program", str(program)), stack.configured("worker", "processes", "2"):
-        yield Lacking()
-    restart(stack)
+            return collections.Counter(line.split()[0] for line in (folder / "served.log").read_text().splitlines())
+    with proxied(stack, folder, processes=2) as set:
+        yield Lacking(set)
 
 
 def jobs(stack, order):
