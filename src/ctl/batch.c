@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "model/sniff.h"
+#include "service/files/name.h"
 
 enum { progress_ms = 2000 };
 
@@ -90,16 +92,26 @@ static bool folder_add(struct batch *batch, const char *folder)
 
 static int pairs_compare(const void *one, const void *other)
 {
-    return strcmp(((const struct batch_pair *)one)->out, ((const struct batch_pair *)other)->out);
+    return strcmp(((const struct batch_pair *)one)->key, ((const struct batch_pair *)other)->key);
 }
 
-/* Names the results in a folder.  No result replaces a picture of the list or another result. */
+/* A name of the disk may be no UTF-8; then its bytes are compared. */
+static const char *key_of(struct arena *arena, const char *name)
+{
+    return text_is_utf8(name, strlen(name)) ? name_fold(arena, name) : name;
+}
+
+/*
+ * Names the results in a folder.  No result replaces a picture of the list or another result, also on a file
+ * system that folds case or normal forms, such as a USB stick's.
+ */
 static bool outputs_name(struct batch *batch, const char *folder)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct stat before, after;
         struct batch_pair *pair = &batch->pairs[i];
         pair->out = arena_printf(batch->outer->arena, "%s/%s", folder, name_of(pair->in));
+        pair->key = key_of(batch->outer->arena, name_of(pair->in));
         if (lstat(pair->out, &after) == 0 && S_ISLNK(after.st_mode))
             return refuse(batch, "%s: is a symbolic link; remove it or name another folder.", pair->out);
         if (stat(pair->in, &before) == 0 && stat(pair->out, &after) == 0 && before.st_dev == after.st_dev &&
@@ -110,9 +122,10 @@ static bool outputs_name(struct batch *batch, const char *folder)
     memcpy(sorted, batch->pairs, batch->count * sizeof *sorted);
     qsort(sorted, batch->count, sizeof *sorted, pairs_compare);
     for (size_t i = 1; i < batch->count; i++)
-        if (strcmp(sorted[i - 1].out, sorted[i].out) == 0)
+        if (strcmp(sorted[i - 1].key, sorted[i].key) == 0)
             return refuse(batch,
-                          "%s and %s have one name; run the command once for each, with another folder.",
+                          "%s and %s have one name if case is ignored; run the command once for each, with another "
+                          "folder.",
                           sorted[i - 1].in, sorted[i].in);
     return true;
 }

@@ -14,6 +14,7 @@
 
 struct batch_pair {
     const char *in, *out;
+    const char *key; /* with a folder for the results: of the name */
 };
 
 struct batch {

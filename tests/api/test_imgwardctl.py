@@ -343,6 +343,11 @@ def test_pictures_are_protected_into_a_folder_and_failures_are_named(alone, tmp_
     before = (tmp_path / "in" / "a.png").read_bytes()
     same = alone("image", "protect", "--weights", weights, "in", "in")
     assert same.returncode == 2 and "would replace the picture" in same.stderr and (tmp_path / "in" / "a.png").read_bytes() == before
+    (tmp_path / "other").mkdir()
+    for name in ("a.png", "A.PNG"):
+        (tmp_path / "other" / name).write_bytes(before)
+        two = alone("image", "protect", "--weights", weights, "in/a.png", f"other/{name}", "out")
+        assert two.returncode == 2 and " have one name" in two.stderr and "in/a.png" in two.stderr and f"other/{name}" in two.stderr, two
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "a.png").symlink_to("../in/b.jpg")
     link = alone("image", "protect", "--weights", weights, "in/a.png", "links")

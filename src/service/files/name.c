@@ -190,11 +190,7 @@ static uint8_t *text_map(const uint8_t *text, size_t length, unsigned options, s
     return mapped;
 }
 
-/*
- * Returns the key under which names are compared: canonical caseless matching (Unicode, D145), without
- * default-ignorable characters. Names with equal keys may collide on some file system.
- */
-static const char *name_fold(struct arena *arena, const char *name)
+const char *name_fold(struct arena *arena, const char *name)
 {
     size_t length = strlen(name), folded_length;
     if (text_is_ascii(name, length)) {

@@ -38,6 +38,12 @@ struct name_request {
  */
 const char **name_list(struct arena *arena, const struct name_request *requests, size_t count);
 
+/*
+ * Returns the key under which names are compared: canonical caseless matching (Unicode, D145), without
+ * default-ignorable characters. Names with equal keys may be one file on some file system. The name is UTF-8.
+ */
+const char *name_fold(struct arena *arena, const char *name);
+
 /* Returns the name for a single request. */
 const char *name_one(struct arena *arena, const struct name_request *wanted);
 
