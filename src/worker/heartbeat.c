@@ -55,7 +55,7 @@ static void row_exchange(struct heartbeat *heartbeat)
         error = workers_paused(&shared->domain.db, &is_paused);
     bool is_failed = error != IW_OK && error != IW_SERVICE_UNAVAILABLE;
     if (is_failed && !heartbeat->is_row_failed)
-        log_failure(shared->domain.context, "worker_not_told");
+        log_failure(shared->domain.context, "worker_row_failed");
     heartbeat->is_row_failed = is_failed;
     context_clear(shared->domain.context);
     if (is_paused != shared->is_paused)

@@ -97,7 +97,7 @@ bool lease_release(struct lease_state *lease, struct task *task)
         task->release_retry_ms = clock_monotonic_ms() + release_retry_ms;
         return false;
     }
-    log_event(LOG_INFO, &task->context, "job_given_back", LOG_TEXT("kind", job_kind_name(task->job.kind)),
+    log_event(LOG_INFO, &task->context, "job_released", LOG_TEXT("kind", job_kind_name(task->job.kind)),
               LOG_NUMBER("file_id", task->job.file_id), LOG_NUMBER("attempt", task->job.attempt),
               LOG_NUMBER("ms", clock_monotonic_ms() - task->begun_ms));
     lease->notify_order_id = task->job.order_id;

@@ -29,7 +29,7 @@ def leased(stack, order):
 
 def given_back(stack, order):
     """How often the worker's log says that a job of the order was released before it started."""
-    return sum(str(line["order_id"]) == str(order) for line in events(stack, "job_given_back"))
+    return sum(str(line["order_id"]) == str(order) for line in events(stack, "job_released"))
 
 
 def charged(stack, order):

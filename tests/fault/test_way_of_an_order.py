@@ -162,7 +162,7 @@ def test_term_finishes_the_pictures_in_progress(client, stack):
     assert again == "0"
     assert client.wait(order)["completedFileCount"] == 12
     # On a slow machine a job is prefetched again and released before it starts.
-    released = max([1, *(line["attempt"] for line in events(stack, "job_given_back") if str(line["order_id"]) == str(order))])
+    released = max([1, *(line["attempt"] for line in events(stack, "job_released") if str(line["order_id"]) == str(order))])
     assert int(stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}")[0][0]) <= released + 1
 
 
