@@ -492,7 +492,7 @@ rule_unit_mirror() {
 rule_tools_shipped() {
     local file
     for file in tools/*.* tools/train/*; do
-        grep -rqF --include="Makefile.inc" "$file" src doc || echo "$file is named in no .am"
+        grep -rqF --include="Makefile.inc" "$file" src doc site || echo "$file is named in no .am"
     done
 }
 

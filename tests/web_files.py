@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Check the files of the console's front end. Print each finding.
+"""Check the files of the console's front end and of the site. Print each finding.
 
     web_files.py texts     each line is one text; each text key exists in each language, with the same values, and is used
     web_files.py weight    the first load is small enough; print its bytes with --print
     web_files.py lines     a line of a script or style sheet has at most 120 columns; a text may be longer
-    web_files.py files     each file but README.md is in web/Makefile.inc; vendored files are those of VERSIONS; no other host
+    web_files.py files     each file but README.md is in web/Makefile.inc or site/Makefile.inc; vendored files are those of VERSIONS; no other host
 """
 import gzip
 import hashlib
@@ -12,7 +12,8 @@ import pathlib
 import re
 import sys
 
-WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WEB, SITE = ROOT / "web", ROOT / "site"
 COLUMNS_MOST = 120
 FIRST_LOAD_MOST = 80_000    # bytes, compressed
 ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
@@ -28,6 +29,11 @@ def texts_read(path):
 
 def scripts():
     return [path for path in sorted(WEB.rglob("*.js")) if path.parent.name not in ("vendor", "text")]
+
+
+def site_texts(*patterns):
+    """The written files of the site, without its built pages."""
+    return sorted(path for pattern in patterns for path in SITE.glob(pattern))
 
 
 def check_texts():
@@ -78,26 +84,27 @@ def check_weight():
 
 
 def check_files():
-    listed = (WEB / "Makefile.inc").read_text(encoding="utf-8")
-    for path in sorted(WEB.rglob("*")):
-        name = f"web/{path.relative_to(WEB)}"
-        if path.is_file() and path.name not in ("Makefile.inc", "README.md") and not re.search(rf"(^|\s){re.escape(name)}(\s|$)", listed):
-            yield f"{name} is not named in web/Makefile.inc"
+    for folder in (WEB, SITE):
+        listed = (folder / "Makefile.inc").read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*")):
+            name = str(path.relative_to(ROOT))
+            if path.is_file() and path.name not in ("Makefile.inc", "README.md") and not re.search(rf"(^|\s){re.escape(name)}(\s|$)", listed):
+                yield f"{name} is not named in {folder.name}/Makefile.inc"
     for line in (WEB / "vendor" / "VERSIONS").read_text(encoding="utf-8").splitlines():
         digest, name, package = line.split()
         if hashlib.sha256((WEB / "vendor" / name).read_bytes()).hexdigest() != digest:
             yield f"web/vendor/{name} differs from {package}: run tools/vendor"
-    for path in [*scripts(), WEB / "index.html", WEB / "console.css"]:
+    for path in [*scripts(), WEB / "index.html", WEB / "console.css", *site_texts("*.html", "front/*.html", "docs/*.css", "docs/*.js")]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"\bhttps?://(?!www\.w3\.org/2000/svg)\w|//cdn|\bstyle=\"|\bon[a-z]+=\"|javascript:", line):
-                yield f"web/{path.relative_to(WEB)}:{number}: another host, an inline style or an inline script"
+                yield f"{path.relative_to(ROOT)}:{number}: another host, an inline style or an inline script"
 
 
 def check_lines():
-    for path in [*scripts(), *sorted(WEB.glob("*.css"))]:
+    for path in [*scripts(), *sorted(WEB.glob("*.css")), *site_texts("docs/*.css", "docs/*.js")]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if len(line) > COLUMNS_MOST:
-                yield f"web/{path.relative_to(WEB)}:{number}: {len(line)} columns; at most {COLUMNS_MOST} are allowed"
+                yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns; at most {COLUMNS_MOST} are allowed"
 
 
 CHECKS = {"texts": check_texts, "weight": check_weight, "lines": check_lines, "files": check_files}

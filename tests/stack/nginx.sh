@@ -23,6 +23,8 @@ cp -rs "$root/web" "$var/web"
 rm -f "$var/web/README.md" "$var/web/Makefile.inc"
 rm -rf "$var/site"
 cp -rs "$root/site" "$var/site"
+[ ! -f "$IMGWARD_BUILD/site/docs/index.html" ] || cp -rs "$IMGWARD_BUILD/site/docs" "$var/site"
+cp -rs "$root/doc/protection" "$root/doc/examples" "$var/site/docs"
 for file in "$root"/nginx/*.conf "$root"/nginx/*.conf.in; do
     name=${file##*/}
     sed -e "s|unix:/run/imgward/api.sock|unix:$run/api.sock|" \

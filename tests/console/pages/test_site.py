@@ -1,7 +1,30 @@
-"""The service's own site: "/" for a person."""
+"""The service's own site: "/" for a person, the guides under /docs/."""
+import html.parser
+import os
+import urllib.parse
+
 import pytest
 
 PERSON = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+FOLDERS = [os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build")), "site", "docs"), os.path.join(ROOT, "site", "docs")]
+PAGES = sorted(name for name in os.listdir(next(filter(os.path.isdir, FOLDERS))) if name.endswith(".html"))
+
+
+class Page(html.parser.HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors = [], {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors.add(given.get("id", ""))
+        self.links += [given[name] for name in ("href", "src") if name in given]
 
 
 class Visit:
@@ -16,6 +39,11 @@ class Visit:
         self.window.refused += self.window.refusals_now()
         self.window.driver.get(self.origin + path)
         self.window.find("h1")
+
+    def hosts(self):
+        """The origins of all requests of the page, by the browser's log of the network."""
+        names = self.window.driver.execute_script("return performance.getEntriesByType('resource').map((one) => one.name).concat(location.href)")
+        return {urllib.parse.urlsplit(name)._replace(path="", query="", fragment="").geturl() for name in names}
 
     def findings(self, modules):
         wide = self.window.overflow()
@@ -63,7 +91,7 @@ def test_the_page_leads_to_the_console_only_while_it_runs(stack, anonymous):
 
 
 @pytest.mark.parametrize("path, status, location", [
-    ("/docs", 308, "/docs/"), ("/docs/", 302, "/api/v2/docs"), ("/api/v2/docs/", 308, "/api/v2/docs")])
+    ("/docs", 308, "/docs/"), ("/api/v2/docs/", 308, "/api/v2/docs")])
 def test_slashes_at_the_end_lead_on(anonymous, path, status, location):
     answer = anonymous.get(path)
     assert (answer.status, answer.headers["Location"]) == (status, location)
@@ -72,3 +100,58 @@ def test_slashes_at_the_end_lead_on(anonymous, path, status, location):
 def test_the_icon_is_served_by_the_name_that_browsers_guess(anonymous):
     answer = anonymous.get("/favicon.ico")
     assert answer.status == 200 and answer.headers["Content-Type"] == "image/svg+xml" and answer.body.startswith(b"<svg")
+
+
+@pytest.mark.parametrize("width, theme", [(1280, "light"), (390, "dark")])
+def test_every_guide_can_be_read(visit, modules, width, theme):
+    found = []
+    for name in PAGES:
+        visit.open(f"/docs/{name}", width, theme)
+        visit.window.picture(f"site-{name.removesuffix('.html')}-{width}-{theme}")
+        found += [f"{name}: {line}" for line in visit.findings(modules)]
+        found += [f"{name} asks {host}" for host in visit.hosts() - {visit.origin}]
+    assert PAGES and found == [], "\n".join(found)
+
+
+def test_the_links_of_all_guides_resolve(anonymous):
+    pages, broken = {}, []
+
+    def page_of(path):
+        if path not in pages:
+            answer = anonymous.get(path, headers=PERSON)
+            pages[path] = Page(answer.body.decode()) if "html" in answer.headers["Content-Type"] else Page("")
+            broken.extend([f"{path}: {answer.status}"] if answer.status >= 400 else [])
+        return pages[path]
+
+    for name in ["/", *(f"/docs/{name}" for name in PAGES)]:
+        for link in page_of(name).links:
+            place = urllib.parse.urlsplit(urllib.parse.urljoin(name, link))
+            if not place.scheme and place.path.startswith(("/docs/", "/api/", "/console/")) or place.path == "/":
+                anchors = page_of(place.path).anchors
+                broken += [f"{name}: {link}"] if place.path.startswith("/docs/") and place.fragment not in anchors else []
+            elif place.scheme != "https":
+                broken.append(f"{name}: {link}")
+    assert broken == []
+
+
+def test_authentication_comes_first_and_each_error_has_its_remedy(visit):
+    visit.open("/docs/")
+    visit.window.says("Authorization: Bearer iw_live_", "Authentication")
+    assert visit.window.all(".guide-menu a")[0].text == "Get started"
+    visit.open("/docs/errors.html", 390)
+    rows = visit.window.all("article table:first-of-type tbody tr")
+    remedies = [row.find_elements("css selector", "td[data-label=Remedy]")[0].text for row in rows]
+    assert len(rows) > 20 and all(remedies)
+
+
+def test_the_search_finds_sections_and_operations(visit):
+    visit.open("/docs/")
+    visit.window.find("#search").send_keys("idempot reus")
+    visit.window.wait(lambda: "IDEMPOTENCY_KEY_REUSED" in visit.window.find(".found-list a[href='/docs/errors.html']").text, "the error")
+    visit.window.find("#search").clear()
+    visit.window.find("#search").send_keys("stats usage")
+    visit.window.says("GET /api/v2/orders/stats/usage")
+    visit.window.find("#search").clear()
+    visit.window.find("#search").send_keys("rotating")
+    visit.window.click(visit.window.find(".found-list a[href='/docs/webhooks.html#rotating-the-secret']"))
+    visit.window.says("Rotating the secret")
