@@ -14,18 +14,20 @@ import sys
 import yaml
 from markdown_it import MarkdownIt
 
-# Group, {page: (title, document, its sections; None is the whole document and "" the text before the first section)}.
+# Group, {page: (title, document, its sections)}. None is the whole document, "" the text before the first section, and REST the
+# sections that no other page names.
+REST = "the rest"
 GROUPS = [
     ("Guides", {
         "index": ("Get started", "api.md", ("", "Authentication")),
         "protect": ("Protect pictures", "api.md", ("Protect pictures",)),
         "mark": ("Mark and trace", "api.md", ("Embed and extract watermarks",)),
         "urls": ("Pictures from URLs", "api.md", ("Process pictures from URLs", "Zero copy", "Answers of your servers")),
-        "orders": ("Query and repeat", "api.md", ("Query orders", "Retry safely")),
+        "orders": ("Query and repeat", "api.md", ("Query orders", "Your own data", "Retry safely")),
         "webhooks": ("Webhooks", "webhooks.md", None),
         "errors": ("Errors", "api.md", ("Errors",)),
         "limits": ("Limits", "api.md", ("Limits",)),
-        "rules": ("Uploads, JSON, clients", "api.md", ("Upload rules", "JSON rules", "A generated client"))}),
+        "rules": ("Uploads, JSON, clients", "api.md", ("Upload rules", "JSON rules", REST))}),
     ("Background", {
         "protection": ("Protection", "protection.md", None),
         "watermark": ("The watermark", "watermark.md", None),
@@ -66,6 +68,10 @@ class Document:
             if token.type == "heading_open":
                 token.attrSet("id", slug(words_of(inline), taken))
 
+    def rest(self, named):
+        titles = [words_of(inline) for token, inline in zip(self.tokens, self.tokens[1:]) if token.type == "heading_open" and token.tag == "h2"]
+        return [title for title in titles if title not in named]
+
     def section(self, title):
         """The tokens from a heading of the second level to the next one; "" is the text between title and first section."""
         at, found = "", []
@@ -82,7 +88,8 @@ class Document:
         """The tokens of a page without its title."""
         if sections is None:
             return self.tokens[3:]
-        parts = [self.section(title) for title in sections]
+        named = [title for page in PAGES.values() for title in page[2] or ()]
+        parts = [self.section(title) for word in sections for title in (self.rest(named) if word == REST else [word])]
         # The page's title replaces the heading of its only section.
         return parts[0][3:] if len(parts) == 1 else sum(parts, [])
 
