@@ -123,10 +123,11 @@ static bool outputs_name(struct batch *batch, const char *folder)
     qsort(sorted, batch->count, sizeof *sorted, pairs_compare);
     for (size_t i = 1; i < batch->count; i++)
         if (strcmp(sorted[i - 1].key, sorted[i].key) == 0)
-            return refuse(batch,
-                          "%s and %s have one name if case is ignored; run the command once for each, with another "
-                          "folder.",
-                          sorted[i - 1].in, sorted[i].in);
+            return refuse(
+                batch,
+                "%s and %s have one name if case is ignored; run the command once for each, with another "
+                "folder.",
+                sorted[i - 1].in, sorted[i].in);
     return true;
 }
 

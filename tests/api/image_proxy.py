@@ -1,10 +1,13 @@
 """A proxy between the worker and the image process that changes what the image process does.
 
-proxied() sets worker.image_program to a copy of this file, which reads plan.json next to it. The keys of a plan:
-program (the real imgward-image), note (code and message, added to each answer about a processed picture), is_mapped (keep the
-result mapped for writing, as a process that a picture has taken over could), ends_at (exit without memory at the picture
-of this number), grows_at (answer like a process that grew from this number on). Each process appends "PID NUMBER" to
-served.log for each of its pictures.
+proxied() sets worker.image_program to a copy of this file, which reads plan.json next to it. Each process appends "PID NUMBER"
+to served.log for each of its pictures. The keys of a plan:
+
+    program     the real imgward-image
+    note        code and message, added to each answer about a processed picture
+    is_mapped   keep the result mapped for writing, as a process that a picture has taken over could
+    ends_at     exit without memory at the picture of this number
+    grows_at    answer like a process that grew, from the picture of this number on
 """
 import array
 import contextlib
