@@ -9,18 +9,24 @@
 
 #include "base/error.h"
 
-static const int64_t buckets_ms[] = {5,    10,   25,   50,    100,   250,   500,
-                                     1000, 2500, 5000, 10000, 30000, 60000, 300000};
-
 /* Cells of a histogram: the buckets, the bucket +Inf, and the sum in milliseconds. */
-enum {
-    bucket_count = sizeof buckets_ms / sizeof buckets_ms[0],
-    histogram_cells = bucket_count + 2,
-    values_max = 8
-};
+enum { bucket_count = 14, histogram_cells = bucket_count + 2, values_max = 8 };
 
-/* METRIC_COUNTER_MS: counts milliseconds and prints seconds, the base unit of Prometheus. */
-enum metric_type { METRIC_COUNTER, METRIC_COUNTER_MS, METRIC_GAUGE, METRIC_HISTOGRAM };
+/*
+ * METRIC_COUNTER_MS: counts milliseconds and prints seconds, the base unit of Prometheus.
+ * METRIC_HISTOGRAM_LONG: what may wait for other work.
+ */
+enum metric_type { METRIC_COUNTER, METRIC_COUNTER_MS, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_HISTOGRAM_LONG };
+
+/*
+ * Of one piece of work: the default of Prometheus's libraries, 5 ms to 10 s, and to the longest time limits.
+ * Of long histograms: from a small picture (0.1 s) in the same steps. 300 s is the limit of the alert
+ * ImgwardQueueOld, 900 s job_wait_max_ms; after 3,600 s an upload URL has expired, and after a day
+ * (orders.stuck_s) an order fails.
+ */
+static const int64_t buckets_ms[][bucket_count] = {
+    {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000},
+    {100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 120000, 300000, 900000, 3600000, 86400000}};
 
 /* The source of the values of a label: this table, the program's endpoints, or the error codes. */
 enum metric_values { VALUES_NONE, VALUES_LISTED, VALUES_ENDPOINTS, VALUES_ERRORS };
@@ -118,6 +124,16 @@ static const struct {
                             METRIC_SCOPE_WORKER,
                             {JOB_KIND},
                             "Time from the start of a job attempt to the recorded outcome."},
+    [METRIC_JOB_QUEUED] = {"imgward_job_queued_seconds",
+                           METRIC_HISTOGRAM_LONG,
+                           METRIC_SCOPE_WORKER,
+                           {JOB_KIND},
+                           "Time in the queue of a job attempt, from the time when it was due to its start."},
+    [METRIC_ORDER_SECONDS] = {"imgward_order_seconds",
+                              METRIC_HISTOGRAM_LONG,
+                              METRIC_SCOPE_WORKER,
+                              {{"type", VALUES_LISTED, {"antiAi", "watermarkEmbed", "watermarkExtract"}}},
+                              "Time from the start of an order to its end, by type."},
     [METRIC_STAGE_MS] = {"imgward_image_stage_seconds_total",
                          METRIC_COUNTER_MS,
                          METRIC_SCOPE_WORKER,
@@ -167,9 +183,14 @@ static const char *label_value(const struct metrics *metrics, const struct metri
     return label->kind == VALUES_ERRORS ? iw_error_code((enum iw_error)at) : label->values[at];
 }
 
+static const int64_t *buckets_of(enum metric metric)
+{
+    return buckets_ms[kinds[metric].type == METRIC_HISTOGRAM_LONG];
+}
+
 static unsigned series_cells(enum metric metric)
 {
-    return kinds[metric].type == METRIC_HISTOGRAM ? histogram_cells : 1;
+    return kinds[metric].type >= METRIC_HISTOGRAM ? histogram_cells : 1;
 }
 
 struct metrics *metrics_new(const char *const *endpoints, unsigned endpoint_count)
@@ -230,7 +251,7 @@ void metrics_observe(struct metrics *metrics, enum metric metric, unsigned a, in
     _Atomic uint64_t *cells = metrics == NULL ? NULL : series_at(metrics, metric, a, 0);
     if (cells == NULL)
         return;
-    while (bucket < bucket_count && ms > buckets_ms[bucket])
+    while (bucket < bucket_count && ms > buckets_of(metric)[bucket])
         bucket++;
     atomic_fetch_add_explicit(&cells[bucket], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&cells[bucket_count + 1], ms > 0 ? (uint64_t)ms : 0, memory_order_relaxed);
@@ -251,7 +272,8 @@ void metrics_print_head(enum metric metric, struct text *text)
     static const char *const types[] = {[METRIC_COUNTER] = "counter",
                                         [METRIC_COUNTER_MS] = "counter",
                                         [METRIC_GAUGE] = "gauge",
-                                        [METRIC_HISTOGRAM] = "histogram"};
+                                        [METRIC_HISTOGRAM] = "histogram",
+                                        [METRIC_HISTOGRAM_LONG] = "histogram"};
     text_printf(text, "# HELP %s %s\n# TYPE %s %s\n", kinds[metric].name, kinds[metric].help,
                 kinds[metric].name, types[kinds[metric].type]);
 }
@@ -269,18 +291,14 @@ static void labels_write(const struct metrics *metrics, enum metric metric, cons
     }
 }
 
-static void histogram_print(const char *name, const char *labels, _Atomic uint64_t *cells, struct text *text)
+static void histogram_print(enum metric metric, const char *labels, _Atomic uint64_t *cells,
+                            struct text *text)
 {
     uint64_t count = 0;
-    const char *comma = labels[0] != '\0' ? "," : "";
-    for (unsigned i = 0; i <= bucket_count; i++)
-        count += cells[i];
-    if (count == 0)
-        return;
-    count = 0;
+    const char *name = kinds[metric].name, *comma = labels[0] != '\0' ? "," : "";
     for (unsigned i = 0; i < bucket_count; i++)
         text_printf(text, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
-                    (double)buckets_ms[i] / 1000, count += cells[i]);
+                    (double)buckets_of(metric)[i] / 1000, count += cells[i]);
     count += cells[bucket_count];
     text_printf(text, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, count);
     text_printf(text, "%s_sum{%s} %.3f\n%s_count{%s} %" PRIu64 "\n", name, labels,
@@ -294,11 +312,11 @@ void metrics_print(const struct metrics *metrics, enum metric metric, const char
         for (unsigned b = 0; b < label_count(metrics, &kinds[metric].labels[1]); b++) {
             _Atomic uint64_t *cells = series_at(metrics, metric, a, b);
             labels_write(metrics, metric, label, (const unsigned[]){a, b}, labels, sizeof labels);
-            if (kinds[metric].type == METRIC_HISTOGRAM)
-                histogram_print(kinds[metric].name, labels, cells, text);
-            else if (cells[0] > 0 && kinds[metric].type == METRIC_COUNTER_MS)
+            if (kinds[metric].type >= METRIC_HISTOGRAM)
+                histogram_print(metric, labels, cells, text);
+            else if (kinds[metric].type == METRIC_COUNTER_MS)
                 text_printf(text, "%s{%s} %.3f\n", kinds[metric].name, labels, (double)cells[0] / 1000);
-            else if (cells[0] > 0)
+            else if (cells[0] > 0 || kinds[metric].type != METRIC_GAUGE)
                 text_printf(text, "%s%s%s%s %" PRIu64 "\n", kinds[metric].name, labels[0] != '\0' ? "{" : "",
                             labels, labels[0] != '\0' ? "}" : "", (uint64_t)cells[0]);
         }

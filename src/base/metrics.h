@@ -26,10 +26,12 @@ enum metric {
     METRIC_CHILD_DEATHS,
     METRIC_STORE_BYTES, /* of: an enum metric_store */
     /* worker */
-    METRIC_JOBS,         /* kind: an enum job_kind; result */
-    METRIC_JOB_SECONDS,  /* kind */
-    METRIC_STAGE_MS,     /* stage: an enum image_stage; CPU time */
-    METRIC_IMAGE_DEATHS, /* reason */
+    METRIC_JOBS,          /* kind: an enum job_kind; result */
+    METRIC_JOB_SECONDS,   /* kind */
+    METRIC_JOB_QUEUED,    /* kind */
+    METRIC_ORDER_SECONDS, /* type: an enum order_type */
+    METRIC_STAGE_MS,      /* stage: an enum image_stage; CPU time */
+    METRIC_IMAGE_DEATHS,  /* reason */
     METRIC_LEASES_LOST,
     METRIC_DELIVERIES, /* result */
     METRIC_COUNT
@@ -79,8 +81,9 @@ enum metric_scope metrics_scope(enum metric metric);
 void metrics_print_head(enum metric metric, struct text *text);
 
 /*
- * Prints the samples that are not 0. The text label, such as worker="a:1", is printed before the metric's
- * labels; "" for none.
+ * Prints the samples of every label value, those that are 0 too, so that a rate sees the first event; a gauge
+ * only once it is set. The text label, such as worker="a:1", is printed before the metric's labels; "" for
+ * none.
  */
 void metrics_print(const struct metrics *metrics, enum metric metric, const char *label, struct text *text);
 

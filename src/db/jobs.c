@@ -258,6 +258,7 @@ static enum iw_error job_read(struct context *context, struct db_row *columns, s
     job->position = db_next_integer(columns);
     job->request_id = db_next_text(columns);
     job->trace_id = db_next_text(columns);
+    job->queued_ms = db_next_integer(columns);
     job->copy = db_next_integer(columns);
     job->has_original = db_next_bool(columns);
     job->original_key = db_next_text(columns);
@@ -303,9 +304,10 @@ static enum iw_error lease_write(const struct db *db, struct lease *lease)
             db,
             "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
             "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
-            "f.position, j.request_id, o.trace_id, j.copy, o.include_original, g.store_key, f.source_url, "
-            "f.target_url, "
-            "f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', f.target_headers, "
+            "f.position, j.request_id, o.trace_id, TIMESTAMPDIFF(MICROSECOND, j.available_at, "
+            "UTC_TIMESTAMP(3)) DIV 1000, j.copy, o.include_original, g.store_key, f.source_url, "
+            "f.target_url, f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', "
+            "f.target_headers, "
             "f.etag, "
             "g.etag, COALESCE(f.error_code, g.error_code), COALESCE(f.error_sentence, g.error_sentence) FROM "
             "jobs j "

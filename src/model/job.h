@@ -113,7 +113,8 @@ struct job {
     int64_t attempt; /* the fencing token */
     int64_t failures;
     int64_t deaths;
-    bool was_lost; /* the previous attempt lost its lease */
+    bool was_lost;     /* the previous attempt lost its lease */
+    int64_t queued_ms; /* from the time when it was due to the lease */
     const char *request_id;
     const char *trace_id; /* of the order; NULL if it has none */
 

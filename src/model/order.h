@@ -114,6 +114,7 @@ struct order_progress {
     int64_t result_count;
     const char *thumbnail_store_key; /* NULL if there is none */
     int64_t created_at_ms;
+    int64_t started_at_ms;
     int64_t expires_at_ms; /* 0 means never */
     const char *plan;      /* of the account */
 };

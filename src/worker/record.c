@@ -28,13 +28,14 @@ static void outcome_log(const struct shared *shared, const struct task *task,
     int64_t spent_ms = clock_monotonic_ms() - task->begun_ms;
     metrics_add(shared->metrics, METRIC_JOBS, task->job.kind, events[event].result, 1);
     metrics_observe(shared->metrics, METRIC_JOB_SECONDS, task->job.kind, spent_ms);
+    metrics_observe(shared->metrics, METRIC_JOB_QUEUED, task->job.kind, task->queued_ms);
     log_event(outcome->kind == OUTCOME_TROUBLE ? LOG_WARN : LOG_INFO, &task->context, events[event].name,
               LOG_TEXT("kind", job_kind_name(task->job.kind)), LOG_NUMBER("file_id", task->job.file_id),
               LOG_NUMBER("attempt", task->job.attempt),
               LOG_TEXT("code", outcome->kind == OUTCOME_TROUBLE ? iw_error_code(outcome->error) : "OK"),
               LOG_TEXT("reason", outcome->reason), LOG_NUMBER("failures", effect->verdict.failures),
               LOG_NUMBER("deaths", effect->verdict.deaths), LOG_NUMBER("wait_ms", effect->verdict.wait_ms),
-              LOG_NUMBER("ms", spent_ms));
+              LOG_NUMBER("queued_ms", task->queued_ms), LOG_NUMBER("ms", spent_ms));
 }
 
 /* Applies the effects of a record. */
@@ -56,7 +57,9 @@ static void effect_apply(const struct record *record, struct task *task, const s
     }
     if (!effect->is_order_ended)
         return;
-    log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)));
+    metrics_observe(shared->metrics, METRIC_ORDER_SECONDS, task->job.order_type, effect->order_ms);
+    log_event(LOG_INFO, &task->context, "order_ended", LOG_TEXT("status", order_status_name(effect->status)),
+              LOG_NUMBER("ms", effect->order_ms));
     shared->is_delivery_wanted = true;
     cleanup_add(record->cleanup, task->job.order_id);
 }

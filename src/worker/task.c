@@ -76,6 +76,7 @@ void task_assign(struct task_pool *pool, const struct job *job)
     task->turn = pool->turn++;
     task->is_overdue = false;
     task->begun_ms = clock_monotonic_ms();
+    task->queued_ms = job->queued_ms;
     task->deadline_ms = INT64_MAX;
     task->release_at_ms = task->begun_ms + task_quick_ms;
     task->release_retry_ms = 0;
@@ -85,7 +86,9 @@ void task_assign(struct task_pool *pool, const struct job *job)
 void task_start(struct task *task)
 {
     task->state = TASK_RUNNING;
-    task->begun_ms = clock_monotonic_ms();
+    int64_t now_ms = clock_monotonic_ms();
+    task->queued_ms += now_ms - task->begun_ms;
+    task->begun_ms = now_ms;
     log_event(LOG_DEBUG, &task->context, "job_begun", LOG_TEXT("kind", job_kind_name(task->job.kind)),
               LOG_NUMBER("attempt", task->job.attempt));
 }

@@ -76,6 +76,7 @@ struct task {
     struct job job;
     uint64_t turn;            /* the lowest starts first */
     int64_t begun_ms;         /* monotonic: of the lease, then of the start */
+    int64_t queued_ms;        /* from the time when the job was due to the lease, then to the start */
     int64_t deadline_ms;      /* monotonic; valid if TASK_RUNNING */
     bool is_overdue;          /* killed at the deadline */
     int64_t release_at_ms;    /* monotonic; valid if TASK_PREFETCHED */

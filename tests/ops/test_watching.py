@@ -1,4 +1,5 @@
 """/healthz, /readyz, /metrics, and the same information from imgwardctl."""
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,11 @@ def value(text, name, **labels):
             if all(f'{key}="{wanted}"' in line for key, wanted in labels.items()):
                 total += float(line.rsplit(" ", 1)[1])
     return total
+
+
+def worker_log(stack):
+    with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as file:
+        return file.read()
 
 
 def eventually(question, seconds=120):
@@ -83,6 +89,110 @@ def test_a_worker_reports_its_work(stack, client):
     assert value(text, "imgward_worker_up") >= 1
     assert value(text, "imgward_database_up") == value(text, "imgward_redis_up") == 1
     assert value(text, "imgward_store_free_bytes") > 0
+
+
+def test_every_label_value_of_a_counter_has_a_sample(stack, client):
+    """Also those of events that never happened in this stack."""
+    eventually(lambda: "imgward_deliveries_total{" in samples(stack))  # the worker's first heartbeat
+    text = samples(stack)
+    for line in ('imgward_jobs_total{KIND="push",result="cancelled"}', 'imgward_usage_refused_total{KIND="webhooks"}',
+                 'imgward_errors_total{KIND="ORDER_CANCELLED"}', 'imgward_image_deaths_total{KIND="timeout"}'):
+        name, _, rest = line.partition("{KIND")
+        assert re.search(rf"(?m)^{name}{{[^}}]*{re.escape(rest)} [0-9]+$", text), line
+    endpoints = set(re.findall(r'imgward_requests_total{endpoint="([^"]+)"', text))
+    assert len(endpoints) > 20 and endpoints == set(re.findall(r'imgward_request_seconds_count{endpoint="([^"]+)"', text))
+    for endpoint in endpoints:
+        assert len(re.findall(re.escape(f'imgward_requests_total{{endpoint="{endpoint}",class=') + '"(none|[1-5]xx)"', text)) == 6
+
+
+def test_an_order_is_timed_from_its_start_and_its_job_from_the_queue(stack, client):
+    """A paused queue counts as time in the queue, and a pending order does not count."""
+    def sums():
+        text = samples(stack)
+        return [value(text, f"imgward_{name}_{part}", **labels) for part in ("count", "sum")
+                for name, labels in (("order_seconds", {"type": "antiAi"}), ("job_queued_seconds", {"kind": "protect"}))]
+    before = sums()
+    created = client.create()
+    client.upload(created.data["files"][0]["uploadUrl"], pictures.jpeg(96, 96))
+    heard = worker_log(stack).count('"event":"queue_paused"')
+    stack.ctl("queue", "pause")
+    try:
+        eventually(lambda: worker_log(stack).count('"event":"queue_paused"') > heard)
+        start = time.monotonic()
+        assert client.confirm(created.data["orderId"]).status == 200
+        time.sleep(2)
+    finally:
+        stack.ctl("queue", "resume")
+    client.wait(created.data["orderId"])
+    took = time.monotonic() - start
+    eventually(lambda: sums()[:2] == [before[0] + 1, before[1] + 1])
+    order, wait = (after - was for after, was in zip(sums()[2:], before[2:]))
+    assert 2 <= wait <= order <= took + 1, (wait, order, took)
+    [line] = [line for line in map(json.loads, worker_log(stack).splitlines())
+              if line["event"] == "job_done" and str(line["order_id"]) == created.data["orderId"]]
+    assert 2000 <= line["queued_ms"] <= 1000 * took
+
+
+def test_a_refused_file_is_no_failure_of_the_service(stack, client):
+    def counts():
+        text = samples(stack)
+        return [value(text, "imgward_jobs_total", kind="protect", result=result) for result in ("refused", "failed")]
+    refused, failed = counts()
+    whole = pictures.jpeg(400, 300)
+    assert client.order_whole([("cut.jpg", whole[:len(whole) // 2])])["status"] == "failed"
+    eventually(lambda: counts() == [refused + 1, failed])
+
+
+def promtool(*words, text=None):
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed (Debian package prometheus)")
+    done = subprocess.run(["promtool", "check", *words], input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_promtool_has_no_objection(stack, tmp_path):
+    """It checks names, units and help texts of the metrics, the alert rules, and the queries of the dashboard as rules."""
+    assert promtool("metrics", text=samples(stack)) == ""
+    folder = os.path.join(ROOT, "packaging", "monitoring")
+    assert "SUCCESS" in promtool("rules", os.path.join(folder, "alerts.yml"))
+    queries = [target["expr"].replace("$__rate_interval", "5m") for panel in dashboard()["panels"] for target in panel["targets"]]
+    assert len(queries) > 15
+    rules = {"groups": [{"name": "dashboard", "rules": [{"record": f"query:{at}", "expr": query} for at, query in enumerate(queries)]}]}
+    (tmp_path / "rules.json").write_text(json.dumps(rules))
+    assert f"{len(queries)} rules found" in promtool("rules", str(tmp_path / "rules.json"))
+
+
+def dashboard():
+    with open(os.path.join(ROOT, "packaging", "monitoring", "grafana.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def dashboard_faults(modules, folder, value):
+    """Errors of tsc for a dashboard as a value of the type in Grafana's package @grafana/schema; no member may be unknown."""
+    (folder / "dashboard.mts").write_text('import type { Dashboard, Panel } from "@grafana/schema";\n'
+                                          "export const dashboard: Omit<Dashboard, \"panels\"> & { panels: Panel[] } = "
+                                          + json.dumps(value) + ";\n")
+    if not (folder / "node_modules").exists():
+        (folder / "node_modules").symlink_to(modules)
+    done = subprocess.run([os.path.join(modules, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--pretty",
+                           "false", "dashboard.mts"], cwd=folder, capture_output=True, text=True, timeout=300)
+    return done.stdout + done.stderr
+
+
+def test_the_dashboard_has_the_form_of_grafanas_schema(modules, tmp_path):
+    whole = dashboard()
+    assert dashboard_faults(modules, tmp_path, whole) == ""
+    for panel in whole["panels"]:
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${source}"} and panel["fieldConfig"]["defaults"]["unit"], panel
+        assert [target["refId"] for target in panel["targets"]] == list("ABC")[:len(panel["targets"])]
+        assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
+    places = [tuple(panel["gridPos"].values()) for panel in whole["panels"]]
+    assert len(set(places)) == len({panel["id"] for panel in whole["panels"]}) == len(places)
+    whole["panels"][0]["fieldConfigs"] = {}
+    whole["panels"][1]["gridPos"]["w"] = "12"
+    faults = dashboard_faults(modules, tmp_path, whole)
+    assert "fieldConfigs" in faults or "TS2322" in faults, faults
 
 
 def test_ready_and_alive(stack):

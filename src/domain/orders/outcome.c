@@ -217,6 +217,7 @@ static enum iw_error order_end(const struct db *db, struct outcome_write *record
                                : 0;
     record->effect.is_order_ended = true;
     record->effect.status = next;
+    record->effect.order_ms = record->now_ms - order->started_at_ms;
     enum iw_error error = orders_close(db, order, next, record->now_ms, expires_at_ms);
     return error == IW_OK
                ? webhook_order_ended(record->domain, order->account_id, order->id, order->type, next)

@@ -72,6 +72,7 @@ struct outcome_effect {
     bool is_order_ended;      /* the caller deletes its inputs */
     bool is_order_gone;       /* the order had ended without this job; the caller deletes the result */
     enum order_status status; /* of the order now; valid if is_order_ended */
+    int64_t order_ms;         /* from the order's start to its end; valid if is_order_ended */
 };
 
 /* Records an outcome.  ORDER_NOT_FOUND; SERVICE_UNAVAILABLE if the database is away: call again later. */
