@@ -110,8 +110,9 @@ static enum iw_error confirm(struct request *request)
 }
 
 const struct route api_anti_ai[] = {
-    {METHOD_POST, "/api/v2/orders/anti-ai", create, ROUTE_ADMITS},
-    {METHOD_POST, "/api/v2/orders/anti-ai/with-urls", create_with_urls, ROUTE_ADMITS},
-    {METHOD_POST, "/api/v2/orders/anti-ai/confirm", confirm, 0},
+    {METHOD_POST, "/api/v2/orders/anti-ai", create, ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
+    {METHOD_POST, "/api/v2/orders/anti-ai/with-urls", create_with_urls,
+     ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
+    {METHOD_POST, "/api/v2/orders/anti-ai/confirm", confirm, ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
     {.pattern = NULL},
 };

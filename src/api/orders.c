@@ -374,10 +374,11 @@ static enum iw_error delete_order(struct request *request)
 }
 
 const struct route api_orders[] = {
-    {METHOD_GET, "/api/v2/orders", show_list, 0},
-    {METHOD_GET, "/api/v2/orders/{orderId}", show_detail, 0},
-    {METHOD_DELETE, "/api/v2/orders/{orderId}", delete_order, 0},
-    {METHOD_GET, "/api/v2/orders/{orderId}/download", show_download, 0},
-    {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh_urls, 0},
+    {METHOD_GET, "/api/v2/orders", show_list, ROUTE_SCOPE(KEY_SCOPE_READ)},
+    {METHOD_GET, "/api/v2/orders/{orderId}", show_detail, ROUTE_SCOPE(KEY_SCOPE_READ) | ROUTE_SCOPE_OF_ORDER},
+    {METHOD_DELETE, "/api/v2/orders/{orderId}", delete_order, ROUTE_SCOPE_OF_ORDER},
+    {METHOD_GET, "/api/v2/orders/{orderId}/download", show_download,
+     ROUTE_SCOPE(KEY_SCOPE_READ) | ROUTE_SCOPE_OF_ORDER},
+    {METHOD_POST, "/api/v2/orders/{orderId}/refresh-urls", refresh_urls, ROUTE_SCOPE_OF_ORDER},
     {.pattern = NULL},
 };

@@ -99,7 +99,7 @@ static enum iw_error show_usage(struct request *request)
 }
 
 const struct route api_statistics[] = {
-    {METHOD_GET, "/api/v2/orders/stats/usage", show_usage, 0},
-    {METHOD_GET, "/api/v2/orders/stats/recent", show_recent, 0},
+    {METHOD_GET, "/api/v2/orders/stats/usage", show_usage, ROUTE_SCOPE(KEY_SCOPE_READ)},
+    {METHOD_GET, "/api/v2/orders/stats/recent", show_recent, ROUTE_SCOPE(KEY_SCOPE_READ)},
     {.pattern = NULL},
 };

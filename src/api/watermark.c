@@ -5,6 +5,7 @@
 #include "api/view.h"
 #include "api/tables.h"
 #include "http/response.h"
+#include "model/account.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};
 
@@ -183,7 +184,8 @@ static enum iw_error extract(struct request *request)
 }
 
 const struct route api_watermark[] = {
-    {METHOD_POST, "/api/v2/orders/wtr-embed", embed, ROUTE_ADMITS},
-    {METHOD_POST, "/api/v2/orders/wtr-extract", extract, ROUTE_ADMITS},
+    {METHOD_POST, "/api/v2/orders/wtr-embed", embed, ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_WATERMARK_EMBED)},
+    {METHOD_POST, "/api/v2/orders/wtr-extract", extract,
+     ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_WATERMARK_EXTRACT)},
     {.pattern = NULL},
 };

@@ -292,14 +292,14 @@ static enum iw_error retry(struct request *request)
 }
 
 const struct route api_webhooks[] = {
-    {METHOD_POST, BASE, create, 0},
-    {METHOD_GET, BASE, list, 0},
-    {METHOD_GET, BASE "/{webhookId}", detail, 0},
-    {METHOD_PUT, BASE "/{webhookId}", change, 0},
-    {METHOD_DELETE, BASE "/{webhookId}", remove_one, 0},
-    {METHOD_POST, BASE "/{webhookId}/rotate-secret", rotate, 0},
-    {METHOD_POST, BASE "/{webhookId}/test", test, 0},
-    {METHOD_GET, BASE "/{webhookId}/events", events, 0},
-    {METHOD_POST, BASE "/{webhookId}/events/{eventId}/retry", retry, 0},
+    {METHOD_POST, BASE, create, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
+    {METHOD_GET, BASE, list, ROUTE_SCOPE(KEY_SCOPE_READ | KEY_SCOPE_WEBHOOKS)},
+    {METHOD_GET, BASE "/{webhookId}", detail, ROUTE_SCOPE(KEY_SCOPE_READ | KEY_SCOPE_WEBHOOKS)},
+    {METHOD_PUT, BASE "/{webhookId}", change, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
+    {METHOD_DELETE, BASE "/{webhookId}", remove_one, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
+    {METHOD_POST, BASE "/{webhookId}/rotate-secret", rotate, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
+    {METHOD_POST, BASE "/{webhookId}/test", test, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
+    {METHOD_GET, BASE "/{webhookId}/events", events, ROUTE_SCOPE(KEY_SCOPE_READ | KEY_SCOPE_WEBHOOKS)},
+    {METHOD_POST, BASE "/{webhookId}/events/{eventId}/retry", retry, ROUTE_SCOPE(KEY_SCOPE_WEBHOOKS)},
     {.pattern = NULL},
 };

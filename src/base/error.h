@@ -23,6 +23,7 @@
     X(AUTH_TOKEN_INVALID, "No account has this API key; use another key or ask the operator for one.")       \
     X(AUTH_TOKEN_EXPIRED, "The API key has expired; use another key or ask the operator for one.")           \
     X(AUTH_FORBIDDEN, "The account is suspended; ask the operator of the service.")                          \
+    X(AUTH_SCOPE_MISSING, "The API key is limited and may not do this; use a key without limits.")           \
     X(ORDER_NOT_FOUND,                                                                                       \
       "Your account has no order with this id; use the orderId that its creation returned.")                 \
     X(WEBHOOK_NOT_FOUND, "Your account has no webhook with this id; the list of webhooks has the ids.")      \

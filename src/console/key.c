@@ -10,11 +10,26 @@
 
 enum { time_code_points_max = 40 };
 
+/* An array of names; null without limits. */
+static void scopes_render(struct render *render, unsigned scopes)
+{
+    if (scopes == 0) {
+        render_null(render, "scopes");
+        return;
+    }
+    render_array_begin(render, "scopes");
+    for (unsigned i = 0; i < key_scope_count; i++)
+        if ((scopes & 1u << i) != 0)
+            render_string(render, NULL, key_scope_name(i));
+    render_array_end(render);
+}
+
 static void key_render(struct render *render, const struct account_key *key)
 {
     render_id(render, "id", key->id);
     render_string(render, "name", key->name);
     render_string(render, "prefix", key->prefix);
+    scopes_render(render, key->scopes);
     render_time(render, "createdAt", key->created_at_ms);
     render_time(render, "expiresAt", key->expires_at_ms);
     render_time(render, "revokedAt", key->revoked_at_ms);
@@ -66,6 +81,19 @@ static int64_t expiry_read(const struct field_scope *body)
     return time_ms;
 }
 
+/* Reads the optional array of scopes. */
+static unsigned scopes_read(const struct field_scope *body)
+{
+    unsigned scopes = 0;
+    struct arena *arena = body->context->arena;
+    const struct json *names = field_array(body, "scopes", false, 1, key_scope_count), *name;
+    for (unsigned i = 0; (name = json_item(names, i)) != NULL; i++)
+        if (!json_is_text(name) || !key_scopes_read(json_string_of(name), &scopes))
+            field_bad(body, arena_printf(arena, "scopes[%u]", i), "must be one of %s",
+                      key_scopes_text(arena, ~0u, ", "));
+    return scopes;
+}
+
 static enum iw_error create(struct request *request)
 {
     struct field_scope body;
@@ -76,6 +104,7 @@ static enum iw_error create(struct request *request)
     if (error != IW_OK)
         return error;
     const struct account_key_wish wish = {.name = view_text(&body, "name", account_key_name_code_points_max),
+                                          .scopes = scopes_read(&body),
                                           .expires_ms = expiry_read(&body)};
     error = context_validated(request->context);
     if (error == IW_OK)

@@ -27,7 +27,18 @@ static bool name_check(const char *name)
     return false;
 }
 
-static enum iw_error key_add(struct ctl *ctl, const struct db *db, const char *name, int64_t days,
+static bool scopes_read(const struct ctl *ctl, unsigned *scopes)
+{
+    const char *names = ctl_option(ctl, "--scope");
+    *scopes = 0;
+    if (names == NULL || strcmp(names, "all") == 0 || key_scopes_read(names, scopes))
+        return true;
+    fprintf(stderr, "imgwardctl: --scope is \"%s\"; it must be all, or names separated by commas: %s.\n",
+            names, key_scopes_text(ctl->context->arena, ~0u, ", "));
+    return false;
+}
+
+static enum iw_error key_add(struct ctl *ctl, const struct db *db, const struct keys_row *wish, int64_t days,
                              char key[key_size])
 {
     struct account_row account;
@@ -41,9 +52,10 @@ static enum iw_error key_add(struct ctl *ctl, const struct db *db, const char *n
     key_digest(key, digest);
     key_prefix(key, prefix);
     const struct keys_row row = {.account_id = account.id,
-                                 .name = name,
+                                 .name = wish->name,
                                  .digest = digest,
                                  .prefix = prefix,
+                                 .scopes = wish->scopes,
                                  .created_ms = now_ms,
                                  .expires_ms = days > 0 ? now_ms + days * day_ms : 0};
     error = keys_insert(db, &row, &id);
@@ -57,13 +69,14 @@ static enum ctl_exit create_run(struct ctl *ctl)
     struct config config;
     char key[key_size];
     int64_t days = 0;
-    const char *name = ctl_option(ctl, "--name") != NULL ? ctl_option(ctl, "--name") : "";
-    if (!name_check(name) || !ctl_option_integer(ctl, "--expires-days", 1, days_max, 0, &days))
+    struct keys_row wish = {.name = ctl_option(ctl, "--name") != NULL ? ctl_option(ctl, "--name") : ""};
+    if (!name_check(wish.name) || !scopes_read(ctl, &wish.scopes) ||
+        !ctl_option_integer(ctl, "--expires-days", 1, days_max, 0, &days))
         return CTL_FAILED;
     const struct db *db = ctl_db_open(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
-    enum iw_error error = key_add(ctl, db, name, days, key);
+    enum iw_error error = key_add(ctl, db, &wish, days, key);
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
@@ -79,15 +92,22 @@ static const char *state_of(const struct account_key *key, int64_t now_ms)
     return key->expires_at_ms != 0 && key->expires_at_ms <= now_ms ? "expired" : "valid";
 }
 
+static const char *scope_text(struct arena *arena, const struct account_key *key)
+{
+    const char *scopes = key_scopes_text(arena, key->scopes, ",");
+    return key->scopes == 0 ? "all" : scopes != NULL ? scopes : "unknown";
+}
+
 static void list_print(const struct ctl *ctl, const struct account_key *keys, size_t count)
 {
     int64_t now_ms = clock_now_ms();
-    printf("%6s  %-16s  %-7s  %-24s  %-24s  %-24s  %s\n", "id", "begins with", "state", "created", "expires",
-           "last used", "account, name");
+    printf("%6s  %-16s  %-7s  %-24s  %-24s  %-24s  %-8s  %s\n", "id", "begins with", "state", "created",
+           "expires", "last used", "scope", "account, name");
     for (size_t i = 0; i < count; i++)
-        printf("%6" PRId64 "  %-16s  %-7s  %-24s  %-24s  %-24s  %s%s%s\n", keys[i].id, keys[i].prefix,
+        printf("%6" PRId64 "  %-16s  %-7s  %-24s  %-24s  %-24s  %-8s  %s%s%s\n", keys[i].id, keys[i].prefix,
                state_of(&keys[i], now_ms), ctl_time(ctl, keys[i].created_at_ms),
-               ctl_time(ctl, keys[i].expires_at_ms), ctl_time(ctl, keys[i].last_used_at_ms), keys[i].account,
+               ctl_time(ctl, keys[i].expires_at_ms), ctl_time(ctl, keys[i].last_used_at_ms),
+               scope_text(ctl->context->arena, &keys[i]), keys[i].account,
                keys[i].name[0] != '\0' ? ", " : "", keys[i].name);
 }
 
@@ -99,6 +119,7 @@ static void row_render(struct render *render, const void *facts)
     render_string(render, "account", key->account);
     render_string(render, "name", key->name);
     render_string(render, "prefix", key->prefix);
+    render_string(render, "scope", scope_text(render->text->arena, key));
     render_string(render, "state", state_of(key, clock_now_ms()));
     render_time(render, "createdAt", key->created_at_ms);
     render_time(render, "expiresAt", key->expires_at_ms);
@@ -187,8 +208,12 @@ const struct ctl_command key_commands[] = {
      .arguments = "ACCOUNT",
      .arguments_least = 1,
      .arguments_most = 1,
-     .options = {{"--name", "NAME", "name to distinguish the keys of an account"},
-                 {"--expires-days", "N", "days until the key expires; never when omitted"}},
+     .options =
+         {{"--name", "NAME", "name to distinguish the keys of an account"},
+          {"--scope", "LIST",
+           "what the key may do: read, antiAi, watermarkEmbed, watermarkExtract, webhooks, several of them "
+           "separated by commas, or all (default)"},
+          {"--expires-days", "N", "days until the key expires; never when omitted"}},
      .help = "Create a key for an account (name or number) and print it once.",
      .example = "imgwardctl key create --name website --expires-days 365 studio",
      .run = create_run},

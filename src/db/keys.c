@@ -4,19 +4,27 @@
 
 #include "db/quotas.h"
 
+/* A scope that only a newer version knows gives no right, and is a limit all the same. */
+static unsigned scopes_of(struct db_row *columns)
+{
+    unsigned scopes = 0;
+    const char *names = db_next_text(columns);
+    return names == NULL || key_scopes_read(names, &scopes) ? scopes : scopes | KEY_SCOPE_UNKNOWN;
+}
+
 enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct account *account,
                         bool *is_found)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_bytes(digest, 32)};
-    enum iw_error error =
-        db_run(db,
-               "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
-               "a.requests_per_minute, k.revoked_at, a.plan, " QUOTA_LIMIT_COLUMNS ", " QUOTA_USE_COLUMNS
-               " FROM api_keys k JOIN accounts a ON a.id = k.account_id LEFT JOIN account_usage u ON "
-               "u.account_id = a.id "
-               "WHERE k.digest = ?",
-               parameters, 1, &rows);
+    enum iw_error error = db_run(
+        db,
+        "SELECT k.id, k.account_id, k.expires_at, k.last_used_at, a.status = 'suspended', "
+        "a.requests_per_minute, k.revoked_at, k.scopes, a.plan, " QUOTA_LIMIT_COLUMNS ", " QUOTA_USE_COLUMNS
+        " FROM api_keys k JOIN accounts a ON a.id = k.account_id LEFT JOIN account_usage u ON "
+        "u.account_id = a.id "
+        "WHERE k.digest = ?",
+        parameters, 1, &rows);
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
@@ -29,6 +37,7 @@ enum iw_error keys_find(const struct db *db, const uint8_t digest[32], struct ac
     account->is_suspended = db_next_bool(&columns);
     account->requests_per_minute = (unsigned)db_next_integer(&columns);
     account->key_revoked_ms = db_next_integer(&columns);
+    account->key_scopes = scopes_of(&columns);
     snprintf(account->plan, sizeof account->plan, "%s", db_next_text(&columns));
     account->quotas = quotas_limits_of(&columns);
     account->used = quotas_use_of(&columns);
@@ -51,21 +60,24 @@ enum iw_error keys_insert(const struct db *db, const struct keys_row *row, int64
                                       db_text(row->name),
                                       db_text(row->prefix),
                                       db_bytes(row->digest, 32),
+                                      db_text(key_scopes_text(db->context->arena, row->scopes, ",")),
                                       db_time(row->created_ms),
                                       db_time(row->expires_ms),
                                       row->user_id > 0 ? db_integer(row->user_id) : db_null(),
                                       db_text(row->user_id > 0 ? row->user_email : NULL)};
     enum iw_error error = db_run(db,
-                                 "INSERT INTO api_keys (account_id, name, prefix, digest, created_at, "
-                                 "expires_at, user_id, user_email) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                                 values, 8, &rows);
+                                 "INSERT INTO api_keys (account_id, name, prefix, digest, scopes, "
+                                 "created_at, expires_at, user_id, user_email) VALUES (?, ?, ?, ?, ?, ?, ?, "
+                                 "?, ?)",
+                                 values, 9, &rows);
     if (error == IW_OK)
         *id = rows.inserted_id;
     return error;
 }
 
 #define KEY_COLUMNS                                                                                          \
-    "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.created_at, k.expires_at, k.revoked_at, "        \
+    "SELECT k.id, k.account_id, a.name, k.name, k.prefix, k.scopes, k.created_at, k.expires_at, "            \
+    "k.revoked_at, "                                                                                         \
     "k.last_used_at, k.user_id, k.user_email FROM api_keys k JOIN accounts a ON a.id = k.account_id "
 
 static void keys_read(const struct db *db, const struct db_rows *rows, struct account_key **keys,
@@ -82,6 +94,7 @@ static void keys_read(const struct db *db, const struct db_rows *rows, struct ac
         key->account = db_next_text(&columns);
         key->name = db_next_text(&columns);
         key->prefix = db_next_text(&columns);
+        key->scopes = scopes_of(&columns);
         key->created_at_ms = db_next_integer(&columns);
         key->expires_at_ms = db_next_integer(&columns);
         key->revoked_at_ms = db_next_integer(&columns);

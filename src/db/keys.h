@@ -21,6 +21,7 @@ struct keys_row {
     const char *name;
     const uint8_t *digest; /* SHA-256 of the key */
     const char *prefix;    /* the first characters, for display */
+    unsigned scopes;       /* bits of enum key_scope; 0 means everything */
     int64_t created_ms;
     int64_t expires_ms;     /* 0 means never */
     int64_t user_id;        /* who creates the key; 0 for the operator */

@@ -25,8 +25,17 @@ enum route_flag {
      * Console: not counted as one of a user's changes in a day, so that a thief of a session cannot block it
      * by using them up.
      */
-    ROUTE_ESCAPE = 32
+    ROUTE_ESCAPE = 32,
+    /* See ROUTE_SCOPE: also the scope of the order's type suffices.  The path has {orderId}. */
+    ROUTE_SCOPE_OF_ORDER = 64
 };
+
+/*
+ * The scopes of enum key_scope of which an API key with limits needs one.  Such a key is refused at a route
+ * without this flag.
+ */
+enum { route_scope_shift = 8 };
+#define ROUTE_SCOPE(scopes) ((unsigned)(scopes) << route_scope_shift)
 
 struct route {
     enum method method; /* GET serves HEAD as well */

@@ -13,6 +13,7 @@
 #include "http/in_flight.h"
 #include "http/request_metrics.h"
 #include "http/response.h"
+#include "http/scope.h"
 #include "model/account.h"
 #include "model/plan.h"
 
@@ -81,9 +82,11 @@ static enum iw_error request_admit(struct request *request)
     if (error != IW_OK)
         return error;
     if ((request->route->flags & ROUTE_ADMITS) != 0)
-        return IW_OK;
+        return scope_check(request);
     admission_send(&request->admission);
-    return request->method == METHOD_GET ? IW_OK : admission_receive(&request->admission);
+    if (request->method != METHOD_GET)
+        error = admission_receive(&request->admission);
+    return error == IW_OK ? scope_check(request) : error;
 }
 
 static void request_print(const struct request *request, enum iw_error error, int64_t ms)

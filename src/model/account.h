@@ -5,10 +5,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "model/order.h"
 #include "model/quota.h"
 
 enum { plan_name_size = 17 };
+
+/* What an API key may do: bits.  No bit means everything. */
+enum key_scope {
+    KEY_SCOPE_READ = 1,
+    KEY_SCOPE_ANTI_AI = 2, /* this and the next two in the order of enum order_type */
+    KEY_SCOPE_WATERMARK_EMBED = 4,
+    KEY_SCOPE_WATERMARK_EXTRACT = 8,
+    KEY_SCOPE_WEBHOOKS = 16,
+    KEY_SCOPE_UNKNOWN = 32 /* no route needs it; not counted */
+};
+enum { key_scope_count = 5 };
+
+/* The scope for orders of a type. */
+enum key_scope key_scope_of(enum order_type type);
+
+/* "read", "antiAi" and so on, as in the database; static text.  index: of the bit. */
+const char *key_scope_name(unsigned index);
+
+/* The names of bits with a separator between them; NULL without a bit. */
+const char *key_scopes_text(struct arena *arena, unsigned scopes, const char *separator);
+
+/* Reads names that are separated by commas, and adds their bits.  False if a name is none of them. */
+bool key_scopes_read(const char *names, unsigned *scopes);
 
 /* The account that authentication found through an API key or a session.  key_*: 0 with a session. */
 struct account {
@@ -18,6 +42,7 @@ struct account {
     unsigned requests_per_minute; /* the account's own rate; 0: the plan's (plan_rate) */
     unsigned in_flight_max;       /* requests in progress; 0 means the plan's */
     bool is_suspended;
+    unsigned key_scopes;      /* bits of enum key_scope; 0 means everything */
     int64_t key_expires_ms;   /* 0 means never */
     int64_t key_revoked_ms;   /* 0 means never; a revoked key authenticates no request */
     int64_t key_last_used_ms; /* 0 means never; before this request */
@@ -55,6 +80,7 @@ struct account_key {
     const char *account;
     const char *name;
     const char *prefix;
+    unsigned scopes; /* bits of enum key_scope; 0 means everything */
     int64_t created_at_ms;
     int64_t expires_at_ms;   /* 0 means never */
     int64_t revoked_at_ms;   /* 0 if not revoked */

@@ -82,10 +82,22 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(stack, owner):
 
 @pytest.mark.parametrize("body, field", [
     ({}, "name"), ({"name": "x" * 101}, "name"), ({"name": "a\nb"}, "name"),
+    ({"name": "a", "scopes": []}, "scopes"), ({"name": "a", "scopes": "read"}, "scopes"), ({"name": "a", "scopes": ["read", "all"]}, "scopes[1]"),
+    ({"name": "a", "scopes": [1]}, "scopes[0]"), ({"name": "a", "scopes": ["read,"]}, "scopes[0]"),
     ({"name": "a", "expiresAt": "soon"}, "expiresAt"), ({"name": "a", "expiresAt": "2020-01-01T00:00:00Z"}, "expiresAt")])
 def test_a_key_names_the_bad_field(owner, body, field):
     answer = owner.post("/keys", body)
     assert answer.status == 400 and answer.fields() == [field]
+
+
+def test_a_key_may_be_limited(stack, owner):
+    made = owner.post("/keys", {"name": "reports", "scopes": ["webhooks", "read", "read"]}).data
+    assert made["scopes"] == ["read", "webhooks"] and owner.get("/keys").items[0]["scopes"] == ["read", "webhooks"]
+    client = Client(stack, made["value"])
+    assert client.list().status == 200 and client.create().code == "AUTH_SCOPE_MISSING"
+    assert owner.post("/keys", {"name": "all", "scopes": None}).data["scopes"] is None
+    events = [event["details"] for event in owner.get("/audit").items if event["event"] == "keyCreated"]
+    assert [event.get("scopes") for event in events] == [None, "read, webhooks"]
 
 
 # ---- members ----

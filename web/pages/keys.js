@@ -12,6 +12,8 @@ const TABS = [
   ["/developers", "keys.title"], ["/developers/webhooks", "webhooks.title"], ["/developers/requests", "requests.title"],
 ];
 
+const SCOPES = ["all", "read", "antiAi", "watermarkEmbed", "watermarkExtract", "webhooks"];
+
 export function DeveloperTabs() {
   const { path } = route.value;
   return html`<${Tabs} label=${t("developers.title")} tabs=${TABS.map(([to, key]) => [to, t(key)])}
@@ -36,6 +38,7 @@ const Revoke = ({ entry, onRevoke }) => !entry.revokedAt && html`
 const columns = (revoke) => [
   ["name", t("name"), (entry) => html`<strong>${entry.name}</strong>`, "main"],
   ["prefix", t("keys.prefix"), (entry) => html`<code class="short">${entry.prefix}…</code>`],
+  ["scope", t("keys.scope"), ({ scopes }) => (scopes ?? ["all"]).map((scope) => t(`keys.scope.${scope}`)).join(", ")],
   ["state", t("orders.status"), (entry) => html`<${State} entry=${entry} />`],
   ["created", t("orders.created"), (entry) => html`<${Time} at=${entry.createdAt} />`],
   ["maker", t("keys.maker"), (entry) => entry.madeBy?.email ?? "–"],
@@ -67,14 +70,17 @@ export function Keys() {
 
 function Create({ onClose }) {
   const [key, setKey] = useState(null);
-  const form = useForm({ name: "", expiresAt: "" }, async ({ name, expiresAt }) => {
-    setKey(await post("/keys", { name, ...(expiresAt ? { expiresAt: `${expiresAt}T23:59:59.000Z` } : {}) }));
+  const form = useForm({ name: "", scope: "all", expiresAt: "" }, async ({ name, scope, expiresAt }) => {
+    const scopes = scope === "all" ? null : [scope];
+    setKey(await post("/keys", { name, scopes, ...(expiresAt ? { expiresAt: `${expiresAt}T23:59:59.000Z` } : {}) }));
   });
-  if (key) return html`<${Made} value=${key.value} onClose=${onClose} />`;
+  if (key) return html`<${Made} entry=${key} onClose=${onClose} />`;
   const today = new Date().toISOString().slice(0, 10);
   return html`<${Dialog} title=${t("keys.create")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
     <${Field} label=${t("name")} hint=${t("keys.nameHint")} autofocus ...${form.bind("name")} />
+    <${Field} label=${t("keys.scope")} hint=${t("keys.scopeHint")} ...${form.bind("scope")}>
+      ${SCOPES.map((scope) => html`<option key=${scope} value=${scope}>${t(`keys.scope.${scope}`)}</option>`)}<//>
     <${Field} label=${t("keys.expires")} hint=${t("keys.expiresHint")} type="date" min=${today}
       ...${form.bind("expiresAt")} />
     <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
@@ -96,12 +102,13 @@ function firstOrder(key) {
   ].join("\n");
 }
 
-function Made({ value, onClose }) {
+function Made({ entry: { value, scopes }, onClose }) {
   const curl = firstOrder(value), isOwnCertificate = isPrivate(service.value.apiBaseUrl);
   return html`<${Dialog} title=${t("keys.made")} onClose=${onClose}>
     <${Notice} kind="warning" title=${t("keys.once")} /><${Secret} label=${t("keys.value")} value=${value} />
-    <p>${t("keys.curl")} ${isOwnCertificate && t("keys.private", { name: "IMGWARD_CA" })}</p>
-    <div class="secret"><div><code class="lines">${curl}</code>
-      <${Copy} value=${curl} label=${`${t("copy")}: curl`} /></div></div>
+    ${(scopes ?? ["antiAi"]).includes("antiAi") && html`
+      <p>${t("keys.curl")} ${isOwnCertificate && t("keys.private", { name: "IMGWARD_CA" })}</p>
+      <div class="secret"><div><code class="lines">${curl}</code>
+        <${Copy} value=${curl} label=${`${t("copy")}: curl`} /></div></div>`}
     <footer class="actions"><${Button} kind="primary" onClick=${onClose}>${t("keys.stored")}<//></footer><//>`;
 }

@@ -232,10 +232,12 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
     key_digest(value, digest);
     key_prefix(value, prefix);
     const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const char *scopes = key_scopes_text(domain->context->arena, wish->scopes, ", ");
     const struct keys_row row = {.account_id = session->account.id,
                                  .name = wish->name,
                                  .digest = digest,
                                  .prefix = prefix,
+                                 .scopes = wish->scopes,
                                  .created_ms = clock_now_ms(),
                                  .expires_ms = wish->expires_ms,
                                  .user_id = session->user.id,
@@ -248,7 +250,8 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
         if (error == IW_OK)
             error = key_find(domain, row.account_id, id, key);
         if (error == IW_OK)
-            error = audit_add(domain, &actor, "keyCreated", "name", row.name, "prefix", prefix, NULL);
+            error = audit_add(domain, &actor, "keyCreated", "name", row.name, "prefix", prefix, "scopes",
+                              scopes, NULL);
     }
     return error;
 }

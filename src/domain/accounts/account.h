@@ -77,6 +77,7 @@ enum iw_error account_key_list(struct domain *domain, int64_t account_id, int64_
 
 struct account_key_wish {
     const char *name;
+    unsigned scopes;    /* bits of enum key_scope; 0 means everything */
     int64_t expires_ms; /* 0 means never */
 };
 

@@ -46,6 +46,25 @@ def test_a_key_is_shown_once_and_its_lines_make_an_order(inside, stack, tmp_path
     assert inside.path == "/developers/requests"
 
 
+def test_a_key_is_limited_when_it_is_created(inside, stack):
+    inside.go("/developers")
+    inside.press("Create key")
+    inside.fill("Name", "reports")
+    inside.choose("May do", "read")
+    inside.picture("key-scope-1440-light")
+    inside.press("Create key", "dialog [type=submit]")
+    inside.says("It is shown only once")
+    [value] = [one.text for one in inside.all("dialog .secret code")]
+    client = Client(stack, value)
+    assert client.list().status == 200 and client.create().code == "AUTH_SCOPE_MISSING"
+    inside.press("I have stored it")
+    inside.says("reports", "Only read")
+    for width in (390, 1280):
+        inside.size(width)
+        assert inside.overflow() == ""
+        inside.picture(f"keys-scope-{width}-light")
+
+
 def test_empty_lists_say_what_to_do(inside):
     for path, words, button in (("/developers", "No API keys", "Create key"), ("/developers/webhooks", "No webhooks", "Add webhook"),
                                 ("/developers/requests", "No requests yet", "API keys")):
