@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Check the files of the console's front end and of the site. Print each finding.
 
-    web_files.py texts     each line is one text; each text key exists in each language, with the same values, and is used
+    web_files.py texts     each line is one text; each text key exists in each language, with the same values, and is used;
+                           each message, error code and note of the service has a text, with values that the service sends
     web_files.py weight    the first load is small enough; print its bytes with --print
     web_files.py lines     a line of a script or style sheet has at most 120 columns; a text may be longer
     web_files.py files     each file but README.md is in web/Makefile.inc or site/Makefile.inc; vendored files are those of VERSIONS; no other host
@@ -14,6 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB, SITE = ROOT / "web", ROOT / "site"
+KEY_CODES = {"AUTH_NOT_AUTHENTICATED", "AUTH_TOKEN_INVALID_FORMAT", "AUTH_TOKEN_INVALID", "AUTH_TOKEN_EXPIRED"}    # the console uses no API key
 COLUMNS_MOST = 120
 FIRST_LOAD_MOST = 80_000    # bytes, compressed
 ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
@@ -45,14 +47,39 @@ def check_texts():
     every = set().union(*languages.values())
     for name, texts in languages.items():
         yield from (f"web/text/{name}.js: the key {key} is missing" for key in sorted(every - texts.keys()))
+        yield from (f"web/text/{name}.js: {finding}" for finding in check_messages(texts))
     for key in sorted(every):
         if len({frozenset(VALUE.findall(texts.get(key, ""))) for texts in languages.values()}) > 1:
             yield f"web/text: the values in braces of {key} differ between the languages"
     code = "\n".join(path.read_text(encoding="utf-8") for path in scripts())
     yield from (f"web: the key {key} is used but has no text" for key in sorted(set(re.findall(r'\bt\("([\w.]+)"', code)) - every))
     literal = set(re.findall(r'"([\w.]+)"', code))
-    built = tuple(set(re.findall(r"`([a-zA-Z]+\.(?:[a-zA-Z]+\.)*)\$\{", code)) | {"status.", "type.", "channel."})
+    built = ("message.", "required.") + tuple(set(re.findall(r"`([a-zA-Z]+\.(?:[a-zA-Z]+\.)*)\$\{", code)) | {"status.", "type.", "channel."})
     yield from (f"web/text: the key {key} is not used" for key in sorted(every) if key not in literal and not key.startswith(built))
+
+
+def named(pattern, *files):
+    """What the pattern finds in sources of the service. A backslash joins the lines of a list."""
+    return re.findall(pattern, "".join((ROOT / name).read_text(encoding="utf-8").replace("\\\n", "") for name in files))
+
+
+def check_messages(texts):
+    """The texts of one language against the lists of the service."""
+    messages = dict(named(r'\bX\((\w+), "([^"]*)",', "src/base/message.h"))
+    codes = set(named(r"\{IW_(\w+), \d{3}\}", "src/http/failure.c", "src/console/main.c"))
+    notes = named(r'context_note\(\s*(?:job->)?context, "([A-Z_]+)"', *map(str, sorted((ROOT / "src").rglob("*.c"))))
+    things = [re.sub(r"\W+", "_", words) for words in named(r'\{KEEP_LEFT_\w+, "([^"]+)"\}', "src/codec/metadata/clean.c")]
+    failures = re.findall(r"- ([A-Z_]+)", (ROOT / "doc" / "openapi.yaml").read_text(encoding="utf-8").split("    FileErrorCode:\n")[1].split("    Time:\n")[0])
+    wanted = {"message": set(messages), "error": codes - KEY_CODES, "note": set(notes), "thing": set(things), "file": set(failures)}
+    for kind, names in wanted.items():
+        assert names, f"no {kind} was found in the sources"
+        yield from (f"the text {kind}.{name} is missing" for name in sorted(names) if f"{kind}.{name}" not in texts)
+    for kind in ("message", "thing"):
+        known = {key.partition(".")[2] for key in texts if key.startswith(kind + ".")}
+        yield from (f"{kind}.{name}: the service has no such {kind}" for name in sorted(known - wanted[kind]))
+    for name, values in messages.items():
+        others = set(VALUE.findall(texts.get(f"message.{name}", ""))) - set(values.split())
+        yield from (f"message.{name}: the service sends no value {value}" for value in sorted(others))
 
 
 def first_load():

@@ -4,6 +4,7 @@
 
 #include "api/view.h"
 #include "api/targets.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "http/response.h"
 #include "model/account.h"
@@ -79,8 +80,8 @@ void creation_files_read(struct request *request, const struct field_scope *body
         struct order_request_file *file = &requested->files[index];
         struct field_scope scope = {body->context, json, arena_printf(arena, "files[%u].", index)};
         if (!json_is(json, JSON_KIND_OBJECT)) {
-            field_bad(body, arena_printf(arena, "files[%u]", index), "is %s; it must be an object",
-                      json_kind_name(json));
+            field_bad(body, arena_printf(arena, "files[%u]", index), message_wrong_value,
+                      json_kind_name(json), "an object");
             continue;
         }
         file->name = field_file_name(&scope, "fileName", formats_taken(request->config, requested->type));

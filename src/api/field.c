@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "model/format.h"
 
@@ -25,9 +26,9 @@ static const struct json *member_of(const struct field_scope *scope, const char 
     if (json_is(member, kind))
         return member;
     if (!json_is_absent(member))
-        field_bad(scope, name, "is %s; it must be %s", json_kind_name(member), expected);
+        field_bad(scope, name, message_wrong_value, json_kind_name(member), expected);
     else if (is_required)
-        field_bad(scope, name, "is required");
+        field_bad(scope, name, message_required);
     return NULL;
 }
 
@@ -50,9 +51,9 @@ const struct json *field_string(const struct field_scope *scope, const char *nam
         return NULL;
     size_t length = text_code_points(json_string_of(member), json_length(member));
     if (text_has_control(json_string_of(member), json_length(member)))
-        field_bad(scope, name, "has control characters, such as line breaks or tabs; leave them out");
+        field_bad(scope, name, message_control_characters);
     else if (length < least || length > most)
-        field_bad(scope, name, "has %zu characters; %zu to %zu are allowed", length, least, most);
+        field_bad(scope, name, message_length, length, least, most);
     else
         return member;
     return NULL;
@@ -76,7 +77,7 @@ const struct json *field_array(const struct field_scope *scope, const char *name
     size_t length = json_length(member);
     if (member == NULL || (length >= least && length <= most))
         return member;
-    field_bad(scope, name, "has %zu items; %zu to %zu are allowed", length, least, most);
+    field_bad(scope, name, message_item_count, length, least, most);
     return NULL;
 }
 
@@ -98,17 +99,16 @@ static const char *file_name_fault(struct arena *arena, const char *name, size_t
 {
     const char *dot = strrchr(name, '.');
     if (length == 0 || length > file_name_bytes_max)
-        return arena_printf(arena, "has %zu bytes; 1 to %d are allowed", length, file_name_bytes_max);
+        return arena_printf(arena, message_file_name_bytes, length, file_name_bytes_max);
     if (text_has_control(name, length))
-        return "has control characters, such as line breaks or tabs; leave them out";
+        return message_control_characters;
     if (strpbrk(name, "/\\") != NULL)
-        return "has a slash or a backslash; send the name without folders";
+        return message_file_name_folder;
     if (dot == NULL)
-        return arena_printf(arena, "has no extension; it must end in %s", formats_extensions(arena, formats));
+        return arena_printf(arena, message_file_name_plain, formats_extensions(arena, formats));
     if (!format_is_in(format_by_extension(dot), formats))
-        return arena_printf(arena, "ends in %.20s; it must end in %s", dot,
-                            formats_extensions(arena, formats));
-    return dot == name ? "has no name before the extension" : NULL;
+        return arena_printf(arena, message_file_name_ending, dot, formats_extensions(arena, formats));
+    return dot == name ? message_file_name_stem : NULL;
 }
 
 const char *field_file_name(const struct field_scope *scope, const char *name, unsigned formats)

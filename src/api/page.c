@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "http/in_flight.h"
 #include "http/response.h"
@@ -33,8 +34,8 @@ void page_read(struct request *request, struct page *page)
     const char *keyword = request_query(request, "keyword");
     size_t length = keyword != NULL ? text_code_points(keyword, strlen(keyword)) : 0;
     if (length > keyword_code_points_max)
-        context_detail(request->context, "keyword", "has %zu characters; at most %d are allowed", length,
-                       keyword_code_points_max);
+        context_detail(request->context, "keyword", message_too_long, length,
+                       (size_t)keyword_code_points_max);
     page->keyword = keyword != NULL && keyword[0] != '\0' ? keyword : NULL;
 }
 

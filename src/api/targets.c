@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/render.h"
 #include "domain/webhooks/outgoing.h"
 
@@ -106,8 +107,8 @@ static void target_read(const struct field_scope *body, const struct config *con
     struct arena *arena = body->context->arena;
     struct field_scope target = {body->context, item, arena_printf(arena, "outputTargets[%u].", index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
-        field_bad(body, arena_printf(arena, "outputTargets[%u]", index), "is %s; it must be an object",
-                  json_kind_name(item));
+        field_bad(body, arena_printf(arena, "outputTargets[%u]", index), message_wrong_value,
+                  json_kind_name(item), "an object");
         return;
     }
     const struct json *key = field_string(&target, "fileKey", true, 1, target_key_code_points_max);

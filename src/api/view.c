@@ -1,5 +1,6 @@
 #include "api/view.h"
 
+#include "base/message.h"
 #include "domain/orders/order_confirm.h"
 #include "domain/orders/order_download.h"
 #include "model/result.h"
@@ -74,5 +75,6 @@ void view_reason(struct render *render, const char *key, const char *code, const
     render_object_begin(render, key);
     render_string(render, "code", code);
     render_string(render, "message", message);
+    message_parts_render(render, message);
     render_object_end(render);
 }

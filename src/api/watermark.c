@@ -4,6 +4,7 @@
 #include "api/creation.h"
 #include "api/view.h"
 #include "api/tables.h"
+#include "base/message.h"
 #include "http/response.h"
 #include "model/account.h"
 
@@ -18,8 +19,8 @@ static void text_read(const struct field_scope *file, const struct json *item, u
     struct field_scope scope = {file->context, item,
                                 arena_printf(arena, "%swatermarks[%u].", file->prefix, index)};
     if (!json_is(item, JSON_KIND_OBJECT)) {
-        field_bad(file, arena_printf(arena, "watermarks[%u]", index), "is %s; it must be an object",
-                  json_kind_name(item));
+        field_bad(file, arena_printf(arena, "watermarks[%u]", index), message_wrong_value,
+                  json_kind_name(item), "an object");
         return;
     }
     const struct json *member = field_string(&scope, "text", true, 1, order_text_code_points_max);
@@ -60,7 +61,7 @@ static void common_texts_read(const struct field_scope *body, struct order_reque
         requested->files[i].texts = texts;
         requested->files[i].text_count = count;
         if (!has_common)
-            field_bad(body, arena_printf(body->context->arena, "files[%u].watermarks", i), "is required");
+            field_bad(body, arena_printf(body->context->arena, "files[%u].watermarks", i), message_required);
     }
 }
 

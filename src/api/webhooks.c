@@ -5,6 +5,7 @@
 #include "api/field.h"
 #include "api/stream.h"
 #include "api/tables.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "domain/webhooks/webhook.h"
 #include "domain/webhooks/webhook_event.h"
@@ -61,7 +62,7 @@ static void text_read(const struct field_scope *scope, const char *name, const c
         *text = json_string_of(member);
         *length = json_length(member);
     } else if (!json_is_absent(member)) {
-        field_bad(scope, name, "is %s; it must be a string", json_kind_name(member));
+        field_bad(scope, name, message_wrong_value, json_kind_name(member), "a string");
     }
 }
 

@@ -173,7 +173,7 @@ static const struct config_key keys[] = {
             "Memory of Argon2id for a password in bytes (libsodium: memlimit)."),
     INTEGER(console, audit_kept_days, "400", 1, 3650, true, "Days after which a security event is deleted."),
     TEXT(console, operator_contact, "", true,
-         "E-mail address or URL at which users reach the operator; the console shows it."),
+         "Email address or URL at which users reach the operator; the console shows it."),
     KIND(CONFIG_MAIL_URL, mail, url, "", true,
          "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; if empty, no mail is sent."),
     KIND(CONFIG_MAILBOX, mail, from, "", true,

@@ -42,13 +42,13 @@
     X(SERVER_INTERNAL_ERROR, "The service failed; repeat the request or tell the operator its requestId.")   \
     X(SERVICE_UNAVAILABLE, "The service is not available now; repeat the request later.")                    \
     X(SESSION_REQUIRED, "There is no session, or it has ended; sign in.")                                    \
-    X(SIGN_IN_FAILED, "The e-mail address, the password or the code is wrong.")                              \
+    X(SIGN_IN_FAILED, "The email address, the password or the code is wrong.")                               \
     X(SIGN_IN_LIMITED, "Too many attempts; wait for the seconds in Retry-After.")                            \
     X(SIGN_UP_CLOSED, "This service does not let you create users; ask its operator.")                       \
     X(CSRF_TOKEN_INVALID, "The request does not come from the console's page; load the page again.")         \
     X(ROLE_REQUIRED, "Your role does not allow this; ask an owner of the account.")                          \
     X(TOKEN_INVALID, "The link or code is invalid, used or expired; ask for a new one.")                     \
-    X(EMAIL_UNVERIFIED, "Your e-mail address is not verified; open the link in the mail.")                   \
+    X(EMAIL_UNVERIFIED, "Your email address is not verified; open the link in the mail.")                    \
     X(LAST_OWNER, "The account would have no owner; make another member an owner first.")                    \
     X(IMAGE_CORRUPT, "The picture is damaged and cannot be decoded; export it again.")                       \
     X(IMAGE_FORMAT_UNSUPPORTED, "The picture has a format that is not supported; convert it to a JPEG.")     \

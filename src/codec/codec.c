@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "codec/driver.h"
 #include "codec/metadata/clean.h"
 #include "codec/metadata/packets.h"
@@ -76,11 +77,10 @@ static enum iw_error rows_crop(struct context *context, size_t size, struct code
         return driver_cut(context, size);
     unsigned percent = (unsigned)((uint64_t)loss->rows_px * 100 / height_px);
     if (loss->rows_px < height_px)
-        context_note(context, "IMAGE_INCOMPLETE", "The file is cut short: %u %% of its rows could be read%s.",
-                     percent, loss->is_coarse ? ", some of them only in part" : "");
+        context_note(context, "IMAGE_INCOMPLETE", loss->is_coarse ? message_rows_cut_part : message_rows_cut,
+                     percent);
     else if (loss->is_coarse)
-        context_note(context, "IMAGE_INCOMPLETE",
-                     "The file is cut short or damaged: some of its rows could be read only in part.");
+        context_note(context, "IMAGE_INCOMPLETE", message_rows_part);
     picture->header.height_px = loss->rows_px;
     picture->image.height_px = loss->rows_px;
     return IW_OK;
@@ -135,11 +135,8 @@ static void growth_note(struct context *context, const struct codec_picture *pic
 {
     if (picture->keep->color_count == 0 || colors_count(&picture->image) != 0)
         return;
-    context_note(
-        context, "PALETTE_EXPANDED",
-        "The picture had %u colours; the result has more than %d, the limit of a palette, so the file "
-        "is larger.",
-        picture->keep->color_count, (int)palette_colors_max);
+    context_note(context, "PALETTE_EXPANDED", message_palette_full, picture->keep->color_count,
+                 (int)palette_colors_max);
 }
 
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,

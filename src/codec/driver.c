@@ -1,4 +1,5 @@
 #include "codec/driver.h"
+#include "base/message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,16 +7,12 @@
 enum iw_error driver_cut(struct context *context, size_t size)
 {
     context->reason = "cut";
-    return context_fail(context, IW_IMAGE_CORRUPT, "The file is cut off after %zu bytes; upload it again.",
-                        size);
+    return context_fail(context, IW_IMAGE_CORRUPT, message_file_cut, size);
 }
 
 enum iw_error driver_damaged(struct context *context, enum format format)
 {
-    return context_fail(context, IW_IMAGE_CORRUPT,
-                        "The %s picture is damaged and cannot be decoded. Export it again and upload the new "
-                        "file.",
-                        format_title(format));
+    return context_fail(context, IW_IMAGE_CORRUPT, message_picture_damaged, format_title(format));
 }
 
 static enum iw_error picture_make(struct context *context, struct codec_picture *picture)

@@ -1,4 +1,5 @@
 #include "codec/limits.h"
+#include "base/message.h"
 
 #include <inttypes.h>
 
@@ -35,10 +36,7 @@ enum iw_error limits_check_animation(struct context *context, const struct codec
                                      const struct codec_header *header)
 {
     if (header->is_animated && !limits->engine.is_read_only)
-        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED,
-                            "The picture is an animation of %" PRIu32
-                            " frame%s, which is not supported. Save "
-                            "each frame that you need as a still picture and upload these.",
+        return context_fail(context, IW_IMAGE_FORMAT_UNSUPPORTED, message_picture_animated,
                             header->frame_count, header->frame_count == 1 ? "" : "s");
     if (header->width_px == 0 || header->height_px == 0)
         return context_fail(context, IW_IMAGE_CORRUPT,
@@ -55,19 +53,13 @@ enum iw_error limits_check(struct context *context, const struct codec_limits *l
     if (limits_check_animation(context, limits, header) != IW_OK)
         return context->error;
     if (limits->side_max_px != 0 && longer > limits->side_max_px)
-        return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The picture is %" PRIu32 " x %" PRIu32 " px; at most %" PRIu32
-                            " px a side are allowed.",
-                            header->width_px, header->height_px, limits->side_max_px);
+        return context_fail(context, IW_IMAGE_TOO_LARGE, message_picture_side, header->width_px,
+                            header->height_px, limits->side_max_px);
     if (limits->pixels_max != 0 && pixels > limits->pixels_max)
-        return context_fail(context, IW_IMAGE_TOO_LARGE,
-                            "The picture has %" PRIu64 " pixels; at most %" PRIu64 " are allowed.", pixels,
-                            limits->pixels_max);
+        return context_fail(context, IW_IMAGE_TOO_LARGE, message_picture_pixels, pixels, limits->pixels_max);
     if (shorter < limits->side_min_px)
-        return context_fail(context, IW_IMAGE_TOO_SMALL,
-                            "The picture is %" PRIu32 " x %" PRIu32 " px; at least %" PRIu32
-                            " px a side are needed.",
-                            header->width_px, header->height_px, limits->side_min_px);
+        return context_fail(context, IW_IMAGE_TOO_SMALL, message_picture_small, header->width_px,
+                            header->height_px, limits->side_min_px);
     const struct picture_load load = load_of(header);
     return picture_check_memory(context, &load, &limits->engine, limits->memory_max_bytes);
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/message.h"
 #include "codec/driver.h"
 #include "codec/metadata/clean.h"
 #include "codec/metadata/packets.h"
@@ -722,20 +723,15 @@ static void shape_choose(struct png_job *job, bool is_small, struct palette *pal
         job->palette = palette;
         job->depth_bits = palette->count <= 2 ? 1 : palette->count <= 4 ? 2 : palette->count <= 16 ? 4 : 8;
         if (job->depth_bits > keep->depth_bits)
-            context_note(job->context, "PALETTE_EXPANDED",
-                         "The picture had at most %u colours; the result has %u, so the file is larger.",
-                         1U << keep->depth_bits, palette->count);
+            context_note(job->context, "PALETTE_EXPANDED", message_palette_larger, 1U << keep->depth_bits,
+                         palette->count);
     }
     if (job->palette != NULL || keep->is_palette || image->channels != 1 || keep->depth_bits >= 8)
         return;
     if (is_grey_of(image, keep->depth_bits))
         job->depth_bits = keep->depth_bits;
     else
-        context_note(
-            job->context, "PALETTE_EXPANDED",
-            "The picture had %u levels of grey; the result has more and 8 bits a sample, so the file is "
-            "larger.",
-            1U << keep->depth_bits);
+        context_note(job->context, "PALETTE_EXPANDED", message_greys_more, 1U << keep->depth_bits);
 }
 
 static void png_write_palette(struct png_job *job)

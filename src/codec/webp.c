@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "codec/driver.h"
 #include "codec/metadata/clean.h"
 #include "codec/metadata/packets.h"
@@ -385,10 +386,8 @@ static enum iw_error webp_check_side(struct context *context, const struct codec
     if (limits->engine.is_read_only ||
         (header->width_px <= WEBP_MAX_DIMENSION && header->height_px <= WEBP_MAX_DIMENSION))
         return IW_OK;
-    return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The WebP picture is %" PRIu32 " x %" PRIu32
-                        " px; at most %d px a side can be written.",
-                        header->width_px, header->height_px, WEBP_MAX_DIMENSION);
+    return context_fail(context, IW_IMAGE_TOO_LARGE, message_webp_side, header->width_px, header->height_px,
+                        WEBP_MAX_DIMENSION);
 }
 
 static enum iw_error codec_webp_probe(struct context *context, const unsigned char *data, size_t size,

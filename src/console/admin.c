@@ -3,6 +3,7 @@
 
 #include "api/page.h"
 #include "api/usage.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "console/gate.h"
 #include "console/tables.h"
@@ -146,8 +147,7 @@ static int64_t integer_read(const struct field_scope *scope, const char *name, i
     int64_t number = json_integer_of(member);
     if (json_is(member, JSON_KIND_INTEGER) && number >= 0 && number <= most)
         return number;
-    field_bad(scope, name, "must be an integer from 0 to %lld, or null for the limit of the plan",
-              (long long)most);
+    field_bad(scope, name, message_number_range, (long long)most);
     return account_keep;
 }
 
@@ -256,8 +256,7 @@ static enum iw_error user_change(struct request *request)
         return error;
     const struct member_flags flags = {flag_read(&body, "isAdmin"), flag_read(&body, "isDisabled")};
     if (id == request->session->user.id)
-        context_detail(request->context, flags.is_admin >= 0 ? "isAdmin" : "isDisabled",
-                       "cannot be changed for your own user");
+        context_detail(request->context, flags.is_admin >= 0 ? "isAdmin" : "isDisabled", message_own_user);
     error = context_validated(request->context);
     if (error == IW_OK)
         error = user_find(request->domain, id, &user);

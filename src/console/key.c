@@ -2,6 +2,7 @@
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/message.h"
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
@@ -75,9 +76,9 @@ static int64_t expiry_read(const struct field_scope *body)
     if (text[0] == '\0')
         return 0;
     if (!clock_iso_read(text, &time_ms))
-        field_bad(body, "expiresAt", "is not a time such as 2026-03-12T10:00:00Z");
+        field_bad(body, "expiresAt", message_no_time);
     else if (time_ms <= clock_now_ms())
-        field_bad(body, "expiresAt", "must lie in the future");
+        field_bad(body, "expiresAt", message_time_past);
     return time_ms;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/page.h"
+#include "base/message.h"
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
@@ -108,6 +109,7 @@ static void check_render(struct render *render, const char *name, enum verdict v
     render_string(render, "name", name);
     render_string(render, "status", words[verdict]);
     render_string(render, "message", message);
+    message_render(render, message);
     render_object_end(render);
 }
 
@@ -118,9 +120,9 @@ static void images_check(struct render *render, struct arena *arena, const struc
     const char *text = NULL;
     for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count && is_well; i++)
         if (health_worker_is_up(&numbers->workers[i]))
-            text =
-                arena_printf(arena, "%s:%" PRId64 ": %s", numbers->workers[i].host, numbers->workers[i].pid,
-                             health_worker_text(arena, &numbers->workers[i], &is_well));
+            text = arena_printf(arena, "%s (%s:%" PRId64 ")",
+                                health_worker_text(arena, &numbers->workers[i], &is_well),
+                                numbers->workers[i].host, numbers->workers[i].pid);
     if (text != NULL)
         check_render(render, "imageProcesses", is_well ? VERDICT_OK : VERDICT_FAILED, text);
 }
@@ -130,9 +132,9 @@ static void mail_check(struct render *render, struct arena *arena, const struct 
     const struct worker_row *failed = health_mail_failed(numbers->workers, numbers->worker_count);
     check_render(render, "mail", failed == NULL ? VERDICT_OK : VERDICT_WARNING,
                  failed == NULL
-                     ? "No mail has failed since the last mail was sent."
-                     : arena_printf(arena, "The last mail failed at %s (%s).",
-                                    clock_iso_text(arena, failed->mail_failed_ms), failed->mail_reason));
+                     ? message_mail_well
+                     : arena_printf(arena, message_mail_failed, clock_iso_text(arena, failed->mail_failed_ms),
+                                    failed->mail_reason));
 }
 
 static void numbers_check(struct render *render, struct arena *arena, const struct config *config,
@@ -144,18 +146,17 @@ static void numbers_check(struct render *render, struct arena *arena, const stru
     int64_t near_limit = health_number(numbers, CENSUS_ACCOUNTS, "near_limit");
     int64_t oldest = health_oldest_s(numbers, CENSUS_JOBS, "queued");
     check_render(render, "workers", up > 0 ? VERDICT_OK : VERDICT_FAILED,
-                 up > 0 ? arena_printf(arena, "%u of %u workers respond.", up, numbers->worker_count)
-                        : "No worker responds; systemctl status imgward-worker shows the reason.");
+                 up > 0 ? arena_printf(arena, message_workers_well, up, numbers->worker_count)
+                        : message_workers_silent);
     images_check(render, arena, numbers);
     if (mail_is_on(config))
         mail_check(render, arena, numbers);
     check_render(render, "queue",
                  numbers->paused == 1 || oldest > oldest_warning_s ? VERDICT_WARNING : VERDICT_OK,
-                 numbers->paused == 1
-                     ? "The queue is paused; imgwardctl queue resume resumes it."
-                     : arena_printf(arena, "The oldest job has waited for %lld s.", (long long)oldest));
+                 numbers->paused == 1 ? message_queue_paused
+                                      : arena_printf(arena, message_queue_oldest, (long long)oldest));
     check_render(render, "quotas", near_limit > 0 ? VERDICT_WARNING : VERDICT_OK,
-                 arena_printf(arena, "%lld accounts use 80 %% or more of a limit.", (long long)near_limit));
+                 arena_printf(arena, message_quotas_near, (long long)near_limit));
 }
 
 static enum iw_error health_show(struct request *request)
@@ -170,20 +171,16 @@ static enum iw_error health_show(struct request *request)
     render_object_begin(render, "data");
     render_array_begin(render, "checks");
     check_render(render, "database", health.has_database ? VERDICT_OK : VERDICT_FAILED,
-                 health.has_database
-                     ? "The database responds."
-                     : arena_printf(arena, "The database does not respond (%s).", health.database_cause));
+                 health.has_database ? message_database_well
+                                     : arena_printf(arena, message_database_silent, health.database_cause));
     check_render(render, "redis", health.has_redis ? VERDICT_OK : VERDICT_WARNING,
-                 health.has_redis
-                     ? "Redis answers."
-                     : arena_printf(arena, "Redis does not respond (%s); requests are not rate limited.",
-                                    health.redis_cause));
-    check_render(
-        render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
-        !health.has_store  ? arena_printf(arena, "The file store does not respond (%s).", health.store_cause)
-        : !health.has_room ? "The object store responds."
-                           : arena_printf(arena, "%.1f of %.1f GB are free.", (double)health.free_bytes / 1e9,
-                                          (double)health.size_bytes / 1e9));
+                 health.has_redis ? message_redis_well
+                                  : arena_printf(arena, message_redis_silent, health.redis_cause));
+    check_render(render, "fileStore", has_room ? VERDICT_OK : VERDICT_FAILED,
+                 !health.has_store  ? arena_printf(arena, message_store_silent, health.store_cause)
+                 : !health.has_room ? message_store_well
+                                    : arena_printf(arena, message_store_room, (double)health.free_bytes / 1e9,
+                                                   (double)health.size_bytes / 1e9));
     if (health.has_database && health_numbers(request->domain, &numbers))
         numbers_check(render, arena, request->config, &numbers);
     render_array_end(render);

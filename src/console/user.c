@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/page.h"
+#include "base/message.h"
 #include "console/gate.h"
 #include "console/tables.h"
 #include "console/view.h"
@@ -97,8 +98,7 @@ static enum iw_error totp_make(struct request *request)
     const struct audit_place place = gate_place(request);
     enum iw_error error = password_confirm(request);
     if (error == IW_OK && user->totp_enabled_ms != 0)
-        error = context_fail(request->context, IW_VALIDATION_FAILED,
-                             "The second factor is on; disable it first.");
+        error = context_fail(request->context, IW_VALIDATION_FAILED, message_factor_on);
     if (error == IW_OK)
         error = second_factor_make(request->domain, user, &place, &factor);
     if (error != IW_OK)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "domain/accounts/request_log.h"
 #include "domain/orders/order_create.h"
@@ -108,9 +109,9 @@ const char *view_password(const struct field_scope *body, const char *name)
 {
     const struct json *member = json_member(body->object, name);
     if (!json_is(member, JSON_KIND_STRING))
-        field_bad(body, name, json_is_absent(member) ? "is required" : "must be a string");
+        field_bad(body, name, "%s", json_is_absent(member) ? message_required : "must be a string");
     else if (!json_is_text(member))
-        field_bad(body, name, "contains the character U+0000; remove it");
+        field_bad(body, name, message_null_character);
     else
         return json_string_of(member);
     return NULL;

@@ -26,7 +26,7 @@ const char *view_text(const struct field_scope *body, const char *name, size_t m
 /* Reads a required password as sent. Returns NULL and adds a detail if it is absent or has U+0000. */
 const char *view_password(const struct field_scope *body, const char *name);
 
-/* Reads a required e-mail address in lower case. Returns "" and adds a detail if it is absent or invalid. */
+/* Reads a required email address in lower case. Returns "" and adds a detail if it is absent or invalid. */
 const char *view_email(const struct field_scope *body, const char *name);
 
 /* Reads a role. Returns fallback if it is absent or invalid. */

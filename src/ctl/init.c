@@ -426,7 +426,7 @@ static enum init_verdict user_report(struct init *init, const char *email, const
     const char *password = user_password_make(context->arena);
     user.email = user_email_read(context, "--user", email);
     if (user.email == NULL)
-        return say(init, INIT_TO_DO, "\"%s\" is not an e-mail address", email);
+        return say(init, INIT_TO_DO, "\"%s\" is not an email address", email);
     user.name = arena_text_n(context->arena, user.email, strcspn(user.email, "@"));
     user.account.id = account->id;
     if (user_make(&init->db, &init->config, &user, password) != IW_OK)

@@ -51,7 +51,7 @@ static const char *email_of(struct ctl *ctl)
 {
     const char *email = user_email_read(ctl->context, "EMAIL", ctl->arguments[0]);
     if (email == NULL)
-        fprintf(stderr, "imgwardctl: \"%s\" is not an e-mail address.\n", ctl->arguments[0]);
+        fprintf(stderr, "imgwardctl: \"%s\" is not an email address.\n", ctl->arguments[0]);
     return email;
 }
 

@@ -1,4 +1,4 @@
-/* The table users.  E-mail addresses are in lower case. */
+/* The table users.  Email addresses are in lower case. */
 #ifndef DB_USERS_H
 #define DB_USERS_H
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/provision.h"
 #include "service/files/storage.h"
@@ -116,16 +117,14 @@ bool health_has_store(int64_t store_failed_ms)
 
 const char *health_worker_text(struct arena *arena, const struct worker_row *worker, bool *is_well)
 {
-    const char *images = arena_printf(arena, "%" PRId64 " of %" PRId64 " image processes ready",
-                                      worker->image_ready, worker->places);
     *is_well = worker->image_failing_ms == 0 && health_has_store(worker->store_failed_ms);
     if (worker->image_failing_ms != 0)
-        return arena_printf(arena, "%s, starts fail since %s: %s", images,
+        return arena_printf(arena, message_images_failing, worker->image_ready, worker->places,
                             clock_iso_text(arena, worker->image_failing_ms), worker->image_reason);
     if (!*is_well)
-        return arena_printf(arena, "%s, its file store failed at %s: %s", images,
+        return arena_printf(arena, message_images_store, worker->image_ready, worker->places,
                             clock_iso_text(arena, worker->store_failed_ms), worker->store_reason);
-    return images;
+    return arena_printf(arena, message_images_well, worker->image_ready, worker->places);
 }
 
 const struct worker_row *health_mail_failed(const struct worker_row *workers, unsigned count)

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "http/edge.h"
 #include "http/response.h"
 
@@ -81,6 +82,7 @@ static void details_render(struct render *render, const struct context_detail *d
         render_object_begin(render, NULL);
         render_string(render, "field", detail->field);
         render_string(render, "message", detail->message);
+        message_render(render, detail->message);
         render_object_end(render);
     }
     render_array_end(render);
@@ -108,6 +110,7 @@ static void body_render(struct request *request, enum iw_error error, unsigned s
         problem_render(request, error, status, sentence);
     render_string(render, "code", iw_error_code(error));
     render_string(render, "message", sentence);
+    message_render(render, sentence);
     details_render(render, context->details);
     render_string(render, "requestId", context->request_id);
     if (error == IW_URL_EXPIRED && context->expired_at != NULL) {

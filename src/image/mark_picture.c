@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "codec/color.h"
 
 /* The strongest mark within the visibility limit: every picture keeps 40 dB, also after encoding. */
@@ -237,15 +238,8 @@ enum iw_error mark_picture(struct context *context, const struct mark_order *ord
     if (!marking.reads)
         return unreadable(&marking);
     if (tries[try - 1].is_colored && marking.is_grey)
-        context_note(
-            context, "GREY_EXPANDED",
-            "The watermark could not be read from a grey picture, so the result is a colour picture with "
-            "faint colours. The file may be larger.");
+        context_note(context, "GREY_EXPANDED", message_grey_coloured);
     if (tries[try - 1].finer > 0)
-        context_note(context, "ENCODED_FINER",
-                     "The picture was encoded at a higher quality, because the watermark could not be read "
-                     "otherwise; the "
-                     "result has %zu bytes instead of %zu.",
-                     bytes->size, marking.own_bytes);
+        context_note(context, "ENCODED_FINER", message_encoded_finer, bytes->size, marking.own_bytes);
     return IW_OK;
 }

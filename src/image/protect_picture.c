@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "base/message.h"
 #include "engine/protect/change.h"
 #include "model/result.h"
 
@@ -152,23 +153,13 @@ static void strength_note(struct context *context, const struct codec_picture *p
     if (protect_percent(report) >= result_strong_percent)
         return;
     if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
-        context_note(context, "PROTECTION_REDUCED",
-                     "No pixel changed: the compression of this file removes a change of strength \"%s\". "
-                     "Export the picture with less compression and upload it again.",
-                     name);
+        context_note(context, "PROTECTION_REDUCED", message_unchanged_compressed, name);
     else if (report->psnr_db >= unchanged_db)
-        context_note(context, "PROTECTION_REDUCED",
-                     "No pixel changed: the picture has no texture that masks a change of strength \"%s\".",
-                     name);
+        context_note(context, "PROTECTION_REDUCED", message_unchanged_flat, name);
     else
-        context_note(
-            context, "PROTECTION_REDUCED",
-            "The protection is weaker than strength \"%s\": %u %% of its change is in the result. %s", name,
-            protect_percent(report),
-            picture->header.is_lossy
-                ? "The compression of this file removes the rest; the PNG or the original export is "
-                  "protected better."
-                : "The rest would be visible, or lies beyond black and white.");
+        context_note(context, "PROTECTION_REDUCED", "%s %s",
+                     arena_printf(context->arena, message_protection_weaker, name, protect_percent(report)),
+                     picture->header.is_lossy ? message_rest_compressed : message_rest_visible);
     context_note_lead(context, "PROTECTION_REDUCED");
 }
 

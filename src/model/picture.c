@@ -1,4 +1,5 @@
 #include "model/picture.h"
+#include "base/message.h"
 
 #include <inttypes.h>
 
@@ -102,12 +103,8 @@ enum iw_error picture_check_memory(struct context *context, const struct picture
                                       load->encode_bytes / whole * part};
     }
     context->reason = "memory_estimate";
-    return context_fail(context, IW_IMAGE_TOO_LARGE,
-                        "The picture is %" PRIu32 " x %" PRIu32 " px and needs about %" PRIu64
-                        " MiB to be processed; %" PRIu64 " MiB are allowed. Scale it to %" PRIu32
-                        " x %" PRIu32 " px or less.",
-                        load->width_px, load->height_px, needed_bytes >> 20, most_bytes >> 20, small.width_px,
-                        small.height_px);
+    return context_fail(context, IW_IMAGE_TOO_LARGE, message_picture_memory, load->width_px, load->height_px,
+                        needed_bytes >> 20, most_bytes >> 20, small.width_px, small.height_px);
 }
 
 unsigned picture_megapixels(enum order_type type, uint64_t most_bytes)

@@ -1,4 +1,5 @@
 #include "model/sniff.h"
+#include "base/message.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -172,7 +173,7 @@ static const char *text_advice(const unsigned char *data, size_t n)
 const char *sniff_advice(struct arena *arena, const void *first_bytes, size_t n)
 {
     if (n == 0)
-        return "The file is empty: it has 0 bytes. Send the whole file.";
+        return message_file_empty;
     const char *titles = formats_titles(arena, formats_changed());
     const char *advice = binary_advice(first_bytes, n);
     enum format format = advice == NULL ? format_behind(first_bytes, n) : FORMAT_NONE;

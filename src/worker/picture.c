@@ -13,6 +13,7 @@
 #include "base/crypto.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/texts.h"
 #include "engine/protect/protect.h"
@@ -464,11 +465,9 @@ static struct outcome *excess_outcome(const struct shared *shared, struct task *
     if (answer->output_bytes <= (uint64_t)config->image_result_floor_bytes ||
         answer->output_bytes / (uint64_t)config->image_result_times_max < (uint64_t)task->picture.input_bytes)
         return NULL;
-    const char *sentence = arena_printf(
-        task->arena,
-        "The result has %llu bytes, more than %lld times the file's %lld; scale the picture down.",
-        (unsigned long long)answer->output_bytes, (long long)config->image_result_times_max,
-        (long long)task->picture.input_bytes);
+    const char *sentence =
+        arena_printf(task->arena, message_result_bytes, (unsigned long long)answer->output_bytes,
+                     (long long)config->image_result_times_max, (long long)task->picture.input_bytes);
     picture_close(task);
     return task_trouble(task, JOB_TROUBLE_FINAL, IW_IMAGE_TOO_LARGE, sentence, "result_too_large");
 }

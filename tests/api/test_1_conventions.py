@@ -19,7 +19,7 @@ def error_is_whole(answer, status, code):
     assert body["code"] == code
     assert isinstance(body["message"], str) and body["message"]
     assert body["requestId"] == answer.headers["X-Request-Id"]
-    assert set(body) <= {"code", "message", "details", "requestId", "expiredAt", "serverTime"}
+    assert set(body) <= {"code", "message", "reason", "params", "details", "requestId", "expiredAt", "serverTime"}
     assert answer.headers["Content-Type"].startswith("application/json")
     return body
 

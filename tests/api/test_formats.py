@@ -119,9 +119,10 @@ def without_tiff(stack):
 def test_a_format_that_is_switched_off_is_refused_by_name(without_tiff, stack, client, marked, tmp_path):
     data = converted("tiff", marked, tmp_path)
     refused = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.tif"}})
+    endings = ".jpg, .jpeg, .png, .webp, .heic, .heif, .avif, .gif or .bmp"
     assert refused.status == 400 and refused.json["details"][0] == {
-        "field": "file.fileName",
-        "message": "ends in .tif; it must end in .jpg, .jpeg, .png, .webp, .heic, .heif, .avif, .gif or .bmp"}
+        "field": "file.fileName", "message": f"ends in .tif; it must end in {endings}",
+        "reason": "file_name_ending", "params": {"actual": ".tif", "formats": endings}}
     created = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": {"fileName": "leak.png"}})
     answer = client.upload(created.data["file"]["uploadUrl"], data)
     assert (answer.status, answer.json["message"]) == (415, f"leak.png: {SENTENCES['tiff']}")

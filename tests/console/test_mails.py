@@ -32,7 +32,7 @@ def test_a_sign_up_is_verified_by_a_link(stack, sink):
     email, browser = address_new(), Browser(stack)
     browser.sign_up(email)
     mail = sink.of(email)
-    assert mail["Subject"] == "Verify your e-mail address" and mail["From"] == "console@imgward.example"
+    assert mail["Subject"] == "Verify your email address" and mail["From"] == "console@imgward.example"
     assert f"{stack.url}/console/#/verify?token=" in mail.get_content()
     browser.sign_in(email)
     assert browser.get("/session").data["user"]["emailVerified"] is False

@@ -182,7 +182,7 @@ def test_unknown_user_and_wrong_password_have_one_answer(stack, owner):
     answers = [Browser(stack).sign_in(email, "not the password")
                for email in (owner.email, address_new(), "No.Such@" + "x" * 60 + ".example")]
     assert {(answer.status, answer.code, answer.json["message"]) for answer in answers} == {
-        (401, "SIGN_IN_FAILED", "The e-mail address, the password or the code is wrong.")}
+        (401, "SIGN_IN_FAILED", "The email address, the password or the code is wrong.")}
     assert all("Set-Cookie" not in answer.headers for answer in answers)
 
 

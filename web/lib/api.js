@@ -26,6 +26,8 @@ export class ApiError extends Error {
     this.status = status;
     this.code = body?.code ?? (status === 0 ? "NETWORK" : "SERVICE_UNAVAILABLE");
     this.details = body?.details ?? [];
+    this.reason = body?.reason;
+    this.params = body?.params;
     this.requestId = body?.requestId ?? "";
     this.retryAfter = retryAfter;
   }

@@ -1,6 +1,6 @@
 // The progress of an upload: a bar for all files and a bar for each file, with the actions of the user.
 import { html } from "./view.js";
-import { t, bytes } from "./text.js";
+import { t, bytes, say } from "./text.js";
 import { Button, Failure, Icon, Notice, confirm, errorText, useNow } from "./ui.js";
 import { go } from "./route.js";
 
@@ -70,5 +70,5 @@ function Bar({ part }) {
     <span class=${`small ${isBad ? "bad" : "muted"}`}>
       ${state === "done" ? html`<${Icon} name="check" /><span class="vh">${t("upload.part.done")}</span>`
         : t(`upload.part.${state}`)}</span>
-    ${error && isBad && html`<p class="bad small">${error.message || errorText(error)}</p>`}</li>`;
+    ${error && isBad && html`<p class="bad small">${say(error) || errorText(error)}</p>`}</li>`;
 }

@@ -57,6 +57,11 @@ export function duration(seconds) {
 export const either = (words) => (words.length < 2 ? words.join()
   : t("either", { list: words.slice(0, -1).join(", "), last: words.at(-1) }));
 
+// "jpg, jpeg or png" of the service.
+const listed = (words) => either(words.split(/, | or /));
+const sized = (value, { limit = "" }) => (limit.endsWith("Bytes") ? bytes(value) : number(value));
+const thing = (words) => known(`thing.${words.replace(/\W+/g, "_")}`, words);
+
 const dateText = (at, style) => new Intl.DateTimeFormat(language.value, style).format(new Date(at));
 export const day = (at) => dateText(at, { dateStyle: "medium", timeZone: "UTC" });
 export const moment = (at) => dateText(at, { dateStyle: "medium", timeStyle: "short" });
@@ -70,6 +75,23 @@ export function stamp(at, now = new Date()) {
   return `${new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(days, "day")}, ${time}`;
 }
 export const instant = (at) => dateText(at, { dateStyle: "full", timeStyle: "long" });
+
+// How values of the service's messages are written, by their names.
+const VALUES = {
+  amount: sized, used: sized, most: sized, bytes, mostBytes: bytes, usualBytes: bytes, inputBytes: bytes, at: moment,
+  seconds: duration, formats: listed, limit: (word) => known(`limit.${word}`, word), status: String,
+  strength: (word) => known(`strength.${word}`, word), things: (list) => list.split("; ").map(thing).join(", "),
+};
+
+// Returns the sentence of a message of the service, by its reason and values; "" if it has no known reason.
+export function say({ reason, params = {} }) {
+  const values = Object.entries(params).map(([name, value]) => [name, VALUES[name]?.(value, params) ?? value]);
+  return known(`message.${reason}`, "", Object.fromEntries(values));
+}
+
+// The sentence about a field, and those about a picture.
+export const sayField = (detail) => say(detail) || t("message.wrong_value");
+export const sayParts = ({ parts = [] }) => parts.map(say).filter(Boolean).join(" ");
 
 // "3 minutes ago", "in 7 days". A time in the future is rounded up, so that a week begins with 7 days.
 export function relative(at, now = Date.now()) {

@@ -1,7 +1,9 @@
 // Parts that the pages share: forms, dialogs, tables, notices.
 import { html, signal, useState, useEffect, useRef, useId, useCallback } from "./view.js";
 import { ApiError, service, session } from "./api.js";
-import { t, either, instant, known, moment, relative, stamp, language } from "./text.js";
+import {
+  t, duration, either, instant, known, language, moment, relative, say, sayField, sayParts, stamp,
+} from "./text.js";
 import { href, route } from "./route.js";
 
 // The question that confirm() asks at the moment.
@@ -27,12 +29,12 @@ export const Notice = ({ kind = "info", title, children, action }) => html`
 // "JPEG, PNG or WebP": the formats that the service changes.
 export const takenFormats = () => either((service.value?.formats ?? []).map(({ name }) => name));
 
-// Returns the sentence for an error: the text of the code if the language has it, otherwise the service's message.
+// Returns the sentence for an error, by its code.
 export function errorText(error) {
   if (!(error instanceof ApiError)) return t("error.unexpected");
   if (error.status === 0) return t("error.NETWORK");
   const values = { seconds: error.retryAfter || 2, formats: takenFormats() };
-  return known(`error.${error.code}`, error.message || t("error.unexpected"), values);
+  return known(`error.${error.code}`, t("error.unexpected"), values);
 }
 
 // How users reach the operator, if the operator has configured it.
@@ -46,13 +48,21 @@ export function Contact() {
 
 export function Failure({ error, retry }) {
   if (!(error instanceof ApiError)) console.error(error);
-  const text = errorText(error), detail = error.message && error.message !== text ? error.message : "";
+  const detail = error.details?.length ? "" : say(error);
   const again = retry && html`<${Button} kind="plain" onClick=${retry}>${t("retry")}<//>`;
-  return html`<${Notice} kind="error" title=${text} action=${again}>
+  return html`<${Notice} kind="error" title=${errorText(error)} action=${again}>
     ${detail && html`<p>${detail}</p>`}
-    ${error.requestId && html`
+    ${error.others?.map((other) => html`<p><code>${other.field}</code> ${sayField(other)}</p>`)}
+    ${error.status >= 500 && error.requestId && html`
       <p class="muted small">${t("error.request")} <code>${error.requestId}</code> <${Contact} /></p>`}
   <//>`;
+}
+
+// The error of a file, what the service found, and the remedy.
+export function FileFault({ error }) {
+  const values = { formats: takenFormats(), time: duration(service.value.pendingSeconds) };
+  return html`<div class="bad small"><strong>${known(`file.${error.code}`, t("file.failed"), values)}</strong>
+    <p>${sayParts(error)} ${known(`file.${error.code}.help`, "", values)}</p></div>`;
 }
 
 // ---- buttons ----
@@ -105,6 +115,10 @@ export const Secret = ({ label, value }) => html`<div class="secret">
 
 // ---- forms ----
 
+// The messages for required fields of a form that are empty, by their names.
+const emptyOf = (form) => Object.fromEntries([...form.elements].filter((one) => one.required && !one.value.trim())
+  .map(({ name }) => [name, known(`required.${name}`, t("message.required"))]));
+
 // Values, errors by field and the submit handler of a form. The API's details stand next to their fields.
 export function useForm(initial, submit) {
   const [values, setValues] = useState(initial);
@@ -117,24 +131,25 @@ export function useForm(initial, submit) {
     setErrors((old) => ({ ...old, [name]: undefined }));
   };
   function refuse(error) {
-    const found = {}, others = [];
-    for (const { field, message } of error.details ?? []) {
-      if (fields.current.has(field)) found[field] = found[field] ? `${found[field]} ${message}` : message;
-      else others.push(`${field}: ${message}`);
-    }
+    const found = {}, isShown = (detail) => fields.current.has(detail.field), { details = [] } = error;
+    for (const detail of details.filter(isShown)) found[detail.field] = sayField(detail);
+    error.others = details.filter((detail) => !isShown(detail));
     setErrors(found);
-    const isShown = Object.keys(found).length > 0 && others.length === 0;
-    if (others.length) error.message = others.join(" ");
-    setFailure(isShown ? null : error);
+    setFailure(details.length > 0 && error.others.length === 0 ? null : error);
+    focus();
+  }
+  function focus() {
     requestAnimationFrame(() => form.current?.querySelector("[aria-invalid=true], .notice.error")?.focus?.());
   }
   async function onSubmit(event) {
     event.preventDefault();
     if (busy) return;
-    setBusy(true);
+    const empty = emptyOf(form.current);
+    setErrors(empty);
     setFailure(null);
+    if (Object.keys(empty).length > 0) { focus(); return; }
+    setBusy(true);
     try {
-      setErrors({});
       await submit(values);
     } catch (error) {
       refuse(error);
@@ -164,7 +179,7 @@ export function Field({ label, hint, error, onValue, type = "text", rows, value,
 
 export function NewPassword(bound) {
   const hint = t("password.hint", { least: service.value.minPasswordLength });
-  return html`<${Field} label=${t("password.new")} hint=${hint} type="password" autocomplete="new-password"
+  return html`<${Field} label=${t("password.new")} hint=${hint} type="password" autocomplete="new-password" required
     ...${bound} />`;
 }
 

@@ -27,7 +27,7 @@ function Person() {
   });
   return html`<${Section} name="profile" title=${t("profile.title")}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("name")} autocomplete="name" ...${form.bind("name")} />
+    <${Field} label=${t("name")} autocomplete="name" required ...${form.bind("name")} />
     <p><span class="muted small">${t("email")}</span><br />${user.value.email}
       ${" "}${user.value.emailVerified && html`<${Badge} kind="good">${t("verified")}<//>`}</p>
     <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><${Language} /><//>`;
@@ -51,7 +51,7 @@ function AccountName() {
   });
   return html`<${Section} name="account" title=${t("admin.account")}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("accountName")} ...${form.bind("name")} />
+    <${Field} label=${t("accountName")} required ...${form.bind("name")} />
     <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></form><//>`;
 }
 
@@ -131,7 +131,7 @@ function Invite({ onClose }) {
   if (made) return html`<${Invited} link=${made.link} email=${form.values.email} onClose=${onClose} />`;
   return html`<${Dialog} title=${t("members.inviteTitle")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("email")} type="email" autofocus ...${form.bind("email")} />
+    <${Field} label=${t("email")} type="email" required autofocus ...${form.bind("email")} />
     <${Field} label=${t("members.role")} hint=${t("members.roleHint")} ...${form.bind("role")}>${roles()}<//>
     <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
       <${Button} type="submit" kind="primary" busy=${form.busy}>${t("members.invite")}<//></footer></form><//>`;

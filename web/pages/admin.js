@@ -1,7 +1,7 @@
 // For the operator: accounts, users, queue, health.
 import { html, useState } from "../lib/view.js";
 import { get, patch, post, user } from "../lib/api.js";
-import { t, day, known, number } from "../lib/text.js";
+import { t, day, known, number, say } from "../lib/text.js";
 import { go, href, route } from "../lib/route.js";
 import {
   Badge, Button, Dialog, Failure, Field, Head, Link, Loaded, Notice, Pager, Secret, Section, Table, Tabs, Time,
@@ -72,7 +72,7 @@ function AccountNew({ onClose }) {
   if (made) return html`<${AccountMade} made=${made} onClose=${onClose} />`;
   return html`<${Dialog} title=${t("admin.create")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("name")} autofocus ...${form.bind("name")} />
+    <${Field} label=${t("name")} required autofocus ...${form.bind("name")} />
     <${Plan} ...${form.bind("plan")} />
     <${Field} label=${t("admin.owner")} hint=${t("admin.ownerHint")} type="email" ...${form.bind("ownerEmail")} />
     <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
@@ -123,7 +123,7 @@ function AccountForm({ data, reload }) {
     reload();
   });
   return html`<form ...${form.form}>${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("name")} ...${form.bind("name")} />
+    <${Field} label=${t("name")} required ...${form.bind("name")} />
     <${Plan} ...${form.bind("plan")} />
     <${Field} label=${t("admin.rate")} hint=${t("admin.rateHint")} type="number" min="1"
       ...${form.bind("requestsPerMinute")} />
@@ -235,11 +235,11 @@ export function Queue() {
   const retry = async (job) => { await post(`/admin/jobs/${job.id}/retry`); reload(); };
   const columns = [
     ["id", t("admin.job"), (job) => html`<code>${job.id}</code>`, "main"],
-    ["kind", t("admin.kind"), (job) => job.kind],
+    ["kind", t("admin.kind"), (job) => html`<code>${job.kind}</code>`],
     ["order", t("webhooks.order"), (job) => job.orderId],
     ["attempts", t("webhooks.attempts"), (job) => job.attempts],
     ["error", t("admin.error"), (job) => html`
-      <span class="small long">${known(`reason.${job.error}`, job.error)}</span>`],
+      <span class="small long">${known(`reason.${job.error}`, html`<code>${job.error}</code>`)}</span>`],
     ["at", t("webhooks.updated"), (job) => html`<${Time} at=${job.updatedAt} />`],
     ["do", "", (job) => html`<${JobRetry} job=${job} onRetry=${retry} />`, "do"],
   ];
@@ -258,7 +258,7 @@ const healthColumns = () => [
   ["name", t("admin.check"), (entry) => html`<strong>${known(`check.${entry.name}`, entry.name)}</strong>`, "main"],
   ["status", t("orders.status"), (entry) => html`
     <${Badge} kind=${KINDS[entry.status]}>${t(`health.${entry.status}`)}<//>`],
-  ["message", t("audit.details"), (entry) => entry.message || "–"],
+  ["message", t("audit.details"), (entry) => say(entry) || "–"],
 ];
 
 export function Health() {

@@ -78,7 +78,7 @@ function Create({ onClose }) {
   const today = new Date().toISOString().slice(0, 10);
   return html`<${Dialog} title=${t("keys.create")} onClose=${onClose}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("name")} hint=${t("keys.nameHint")} autofocus ...${form.bind("name")} />
+    <${Field} label=${t("name")} hint=${t("keys.nameHint")} required autofocus ...${form.bind("name")} />
     <${Field} label=${t("keys.scope")} hint=${t("keys.scopeHint")} ...${form.bind("scope")}>
       ${SCOPES.map((scope) => html`<option key=${scope} value=${scope}>${t(`keys.scope.${scope}`)}</option>`)}<//>
     <${Field} label=${t("keys.expires")} hint=${t("keys.expiresHint")} type="date" min=${today}

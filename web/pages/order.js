@@ -1,11 +1,10 @@
 // One order: progress, results, errors in words, downloads.
 import { html, useEffect, useState } from "../lib/view.js";
-import { account, get, remove, service } from "../lib/api.js";
-import { t, bytes, duration, known, moment, relative } from "../lib/text.js";
+import { account, get, remove } from "../lib/api.js";
+import { t, bytes, duration, known, moment, relative, sayParts } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import {
-  Badge, Button, Dialog, Failure, Head, Icon, Link, Loaded, Notice, confirm, takenFormats, toast, useLoad, useNow,
-  usePoll,
+  Badge, Button, Dialog, Failure, FileFault, Head, Icon, Link, Loaded, Notice, confirm, toast, useLoad, useNow, usePoll,
 } from "../lib/ui.js";
 import { Compare, Preview } from "../lib/pictures.js";
 import { Drop } from "../lib/drop.js";
@@ -154,15 +153,8 @@ function Facts({ file }) {
     ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", sizes)}</span>`}</span>`;
 }
 
-// The error of a file in the user's language, the remedy, and the service's sentence.
-function Fault({ error: { code, message } }) {
-  const values = { formats: takenFormats(), time: duration(service.value.pendingSeconds) };
-  return html`<div class="bad small"><strong>${known(`file.${code}`, message, values)}</strong>
-    <p>${known(`file.${code}.help`, "", values)}</p><p class="muted">${message}</p></div>`;
-}
-
-const Note = ({ note: { code, message } }) => html`
-  <div class="note small"><strong>${known(`note.${code}`, t("note.title"))}</strong> ${message}</div>`;
+const Note = ({ note }) => html`
+  <div class="note small"><strong>${known(`note.${note.code}`, t("note.title"))}</strong> ${sayParts(note)}</div>`;
 
 const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter(Boolean).join(" ");
 
@@ -184,7 +176,7 @@ function FileRow({ order, file, onSave, onCompare }) {
     ${original ? html`<${Preview} file=${original} box=${128} />` : html`<${Thumbnail} url=${thumbnail} />`}
     <div class="what"><span class="name">${file.fileName}</span>
       ${status !== "expired" && html`<${Facts} file=${file} />`}
-      ${file.error && html`<${Fault} error=${file.error} />`}
+      ${file.error && html`<${FileFault} error=${file.error} />`}
       ${file.note && html`<${Note} note=${file.note} />`}
       ${status === "complete" && file.status === "complete" && html`
         <${Copies} file=${file} original=${original} onSave=${onSave} onCompare=${onCompare} />`}</div></li>`;

@@ -1,7 +1,7 @@
 // A new order: pictures, kind of work, upload. The choices stay when the user looks at another page.
 import { html, effect, signal, useEffect, useMemo, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
-import { t, bytes, either, number } from "../lib/text.js";
+import { t, bytes, either, number, sayField } from "../lib/text.js";
 import { go } from "../lib/route.js";
 import { Button, Failure, Field, Head, Icon, Link, Notice } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
@@ -94,7 +94,7 @@ function Form() {
       if (!upload.orderId) current.value = null;
     });
   };
-  const fields = new Map((error?.details ?? []).map(({ field, message }) => [field, message]));
+  const fields = new Map((error?.details ?? []).map((detail) => [detail.field, sayField(detail)]));
   return html`<${Head} title=${t("new.title")} lead=${t("new.lead")} />
     <${Waiting} />
     <${PictureStep} check=${check} left=${left} fields=${fields} isReading=${isReading} onFiles=${add}
@@ -225,5 +225,5 @@ function StartStep({ check, error, fields, isReading, onStart }) {
 function Refusal({ error, fields }) {
   const others = [...fields].filter(([field]) => !field.startsWith("files[") && field !== "orderName");
   return html`<${Failure} error=${error} />
-    ${others.map(([field, message]) => html`<p class="bad small">${field}: ${message}</p>`)}`;
+    ${others.map(([field, message]) => html`<p class="bad small"><code>${field}</code> ${message}</p>`)}`;
 }

@@ -1,8 +1,8 @@
 // Read a watermark: a suspect picture, and the original if the user has it.
 import { html, useEffect, useState } from "../lib/view.js";
 import { service } from "../lib/api.js";
-import { t, bytes, day, either, number } from "../lib/text.js";
-import { Button, Failure, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
+import { t, bytes, day, either, known, number, sayParts } from "../lib/text.js";
+import { Button, Failure, FileFault, Head, Icon, Link, Notice, usePoll } from "../lib/ui.js";
 import { Drop } from "../lib/drop.js";
 import { Preview } from "../lib/pictures.js";
 import { orderNameOf, pictureProblem, pictureRead } from "../lib/check.js";
@@ -117,15 +117,18 @@ const Next = ({ order, onAgain }) => html`<div class="actions">${onAgain && html
   <${Link} to=${`/orders/${order.orderId}`} class="button">${t("read.order")}<//>`}</div>`;
 
 export function Result({ order, original, onAgain }) {
-  const { status, files = [], errors } = order;
-  const note = files.find((file) => file.note)?.note;
+  const { status, files = [] } = order;
+  const note = files.find((file) => file.note)?.note, failed = files.filter((file) => file.error);
   const picture = files.length > 0 && originalOf(order.orderId, files[0].fileId);
   return html`<article class="card result" aria-live="polite">
     ${picture && isEnded(status) && html`<${Asked} picture=${picture} />`}
     ${status === "detected" && html`<${Found} order=${order} />`}
     ${status === "undetected" && html`<${Nothing} hasOriginal=${Boolean(original)} />`}
-    ${status === "failed" && html`<${Notice} kind="error" title=${t("read.failed")}>${errors}<//>`}
+    ${status === "failed" && html`<${Notice} kind="error" title=${t("read.failed")}>
+      ${failed.map((file) => html`
+        <div key=${file.fileId}>${file.fileName}<${FileFault} error=${file.error} /></div>`)}<//>`}
     ${!isEnded(status) && html`<h2>${t("read.running")}</h2><progress aria-label=${t("read.running")}></progress>`}
-    ${note && html`<${Notice} kind="warning" title=${t("note.title")}>${note.message}<//>`}
+    ${note && html`<${Notice} kind="warning" title=${known(`note.${note.code}`, t("note.title"))}>
+      ${sayParts(note)}<//>`}
     ${isEnded(status) && html`<${Next} order=${order} onAgain=${onAgain} />`}</article>`;
 }

@@ -25,7 +25,7 @@ function Password() {
   });
   return html`<${Section} name="password" title=${t("password")}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}<${Username} />
-    <${Field} label=${t("password.current")} type="password" autocomplete="current-password"
+    <${Field} label=${t("password.current")} type="password" autocomplete="current-password" required
       ...${form.bind("currentPassword")} />
     <${NewPassword} ...${form.bind("newPassword")} />
     <${Button} type="submit" kind="primary" busy=${form.busy}>${t("password.change")}<//></form><//>`;
@@ -60,7 +60,7 @@ function FactorDialog({ step, onClose }) {
   return html`<${Dialog} title=${t(`factor.${step}Title`)} onClose=${onClose}><form ...${password.form}>
     ${password.failure && html`<${Failure} error=${password.failure} />`}<${Username} />
     <${Field} label=${t("password")} hint=${t("factor.passwordHint")} type="password" autocomplete="current-password"
-      autofocus ...${password.bind("password")} />
+      required autofocus ...${password.bind("password")} />
     <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
       <${Button} type="submit" kind="primary" busy=${password.busy}>${t("continue")}<//></footer></form><//>`;
 }
@@ -73,7 +73,8 @@ function FirstCode({ made, onCodes, onClose }) {
     <p>${t("factor.scan")}</p><${Code} text=${made.otpauthUrl} />
     <${Secret} label=${t("factor.secret")} value=${made.secret} />
     <form ...${form.form}>${form.failure && html`<${Failure} error=${form.failure} />`}
-      <${Field} label=${t("factor.first")} inputmode="numeric" autocomplete="one-time-code" ...${form.bind("code")} />
+      <${Field} label=${t("factor.first")} inputmode="numeric" autocomplete="one-time-code" required
+        ...${form.bind("code")} />
       <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
         <${Button} type="submit" kind="primary" busy=${form.busy}>${t("factor.confirm")}<//></footer></form><//>`;
 }

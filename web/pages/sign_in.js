@@ -38,8 +38,8 @@ function SecondFactor({ challenge, onBack }) {
   const form = useForm({ code: "" }, async ({ code }) =>
     enter(await post("/session/second-factor", { challenge, code: code.trim() })));
   return html`<form ...${form.form}><${Fault} form=${form} />
-    <${Field} label=${t("code")} hint=${t("code.hint")} inputmode="numeric" autocomplete="one-time-code" autofocus
-      ...${form.bind("code")} />
+    <${Field} label=${t("code")} hint=${t("code.hint")} inputmode="numeric" autocomplete="one-time-code" required
+      autofocus ...${form.bind("code")} />
     <${Submit} form=${form}>${t("signIn.action")}<//>
     <p class="center"><button type="button" class="link" onClick=${onBack}>${t("back")}</button></p></form>`;
 }
@@ -58,7 +58,8 @@ export function Forgot() {
   return html`<${Card} title=${t("forgot.title")} lead=${hasMail && !isSent ? t("forgot.lead") : null}>
     ${!hasMail ? html`<${Notice} title=${t("forgot.noMail")}><${Contact} /><//>`
       : isSent ? html`<${LinkSent} email=${form.values.email} />` : html`<form ...${form.form}><${Fault} form=${form} />
-        <${Field} label=${t("email")} type="email" autocomplete="username" autofocus ...${form.bind("email")} />
+        <${Field} label=${t("email")} type="email" autocomplete="username" required autofocus
+          ...${form.bind("email")} />
         <${Submit} form=${form}>${t("forgot.action")}<//></form>`}
     <p class="center"><${Link} to="/sign-in">${t("signIn.link")}<//></p><//>`;
 }
@@ -92,7 +93,7 @@ export function Invitation() {
     <${Loaded} state=${{ ...state, reload: null }}>${(data) => html`
       <p>${t("invitation.text", { account: data.accountName, email: data.email })}</p>
       <form ...${form.form}><${Fault} form=${form} />
-        <${Field} label=${t("name")} autocomplete="name" autofocus ...${form.bind("name")} />
+        <${Field} label=${t("name")} autocomplete="name" required autofocus ...${form.bind("name")} />
         <input class="vh" type="email" autocomplete="username" value=${data.email} tabindex="-1" readonly
           aria-label=${t("email")} />
         <${NewPassword} ...${form.bind("password")} />
@@ -112,10 +113,10 @@ export function SignUp() {
     ${!isOpen ? html`<${Notice} title=${t(signUp === "invite" ? "signUp.invite" : "signUp.closed")} />`
       : state ? html`<${Notice} kind="good" title=${t("signUp.sent")}>${t("signUp.sentText", values)}<//>`
         : html`<form ...${form.form}><${Fault} form=${form} />
-          <${Field} label=${t("name")} autocomplete="name" autofocus ...${form.bind("name")} />
-          <${Field} label=${t("accountName")} hint=${t("accountName.hint")} autocomplete="organization"
+          <${Field} label=${t("name")} autocomplete="name" required autofocus ...${form.bind("name")} />
+          <${Field} label=${t("accountName")} hint=${t("accountName.hint")} autocomplete="organization" required
             ...${form.bind("accountName")} />
-          <${Field} label=${t("email")} type="email" autocomplete="username" ...${form.bind("email")} />
+          <${Field} label=${t("email")} type="email" autocomplete="username" required ...${form.bind("email")} />
           <${NewPassword} ...${form.bind("password")} /><${Submit} form=${form}>${t("signUp.action")}<//></form>`}
     <p class="center"><${Link} to="/sign-in">${t("signIn.link")}<//></p><//>`;
 }

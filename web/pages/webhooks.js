@@ -47,8 +47,8 @@ function Create({ onClose }) {
   }
   return html`<${Dialog} title=${t("webhooks.create")} onClose=${() => onClose()}><form ...${form.form}>
     ${form.failure && html`<${Failure} error=${form.failure} />`}
-    <${Field} label=${t("webhooks.url")} hint=${t("webhooks.urlHint")} type="url" placeholder="https://" autofocus
-      ...${form.bind("url")} />
+    <${Field} label=${t("webhooks.url")} hint=${t("webhooks.urlHint")} type="url" placeholder="https://" required
+      autofocus ...${form.bind("url")} />
     <${Field} label=${t("name")} maxlength="100" ...${form.bind("name")} />
     <footer class="actions"><${Button} onClick=${() => onClose()}>${t("cancel")}<//>
       <${Button} type="submit" kind="primary" busy=${form.busy}>${t("webhooks.create")}<//></footer></form><//>`;
@@ -158,7 +158,7 @@ function Edit({ hook, path, onClose }) {
   return html`<${Dialog} title=${t("webhooks.editTitle", { name: nameOf(hook) })} onClose=${onClose}>
     <form ...${form.form}>${form.failure && html`<${Failure} error=${form.failure} />`}
       <${Field} label=${t("name")} maxlength="100" autofocus ...${form.bind("name")} />
-      <${Field} label=${t("webhooks.url")} type="url" ...${form.bind("url")} />
+      <${Field} label=${t("webhooks.url")} type="url" required ...${form.bind("url")} />
       <footer class="actions"><${Button} onClick=${onClose}>${t("cancel")}<//>
         <${Button} type="submit" kind="primary" busy=${form.busy}>${t("save")}<//></footer></form><//>`;
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/message.h"
 #include "codec/metadata/exif.h"
 #include "codec/metadata/photoshop.h"
 #include "codec/metadata/png_text.h"
@@ -309,7 +310,7 @@ static const char *provenance_text(struct context *context, const char *provenan
     for (char *at = text; *at != '\0'; at++)
         if (*at <= ' ' || *at > '~')
             *at = '?';
-    return arena_printf(context->arena, " Their location was %s.", text);
+    return arena_printf(context->arena, " %s", arena_printf(context->arena, message_credentials_place, text));
 }
 
 void clean_note(struct context *context, const struct codec_keep *keep)
@@ -320,11 +321,8 @@ void clean_note(struct context *context, const struct codec_keep *keep)
             list = list == NULL ? phrases[i].phrase
                                 : arena_printf(context->arena, "%s; %s", list, phrases[i].phrase);
     if (keep->left_out & KEEP_LEFT_CREDENTIALS)
-        context_note(
-            context, "CONTENT_CREDENTIALS_REMOVED",
-            "The Content Credentials (C2PA) were removed, because their hash does not match the changed "
-            "picture.%s",
-            keep->provenance == NULL ? "" : provenance_text(context, keep->provenance));
+        context_note(context, "CONTENT_CREDENTIALS_REMOVED", "%s%s", message_credentials_removed,
+                     keep->provenance == NULL ? "" : provenance_text(context, keep->provenance));
     if (list != NULL)
-        context_note(context, "METADATA_LEFT_OUT", "The result does not contain: %s.", list);
+        context_note(context, "METADATA_LEFT_OUT", message_metadata_left_out, list);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "db/keys.h"
 #include "db/quotas.h"
 #include "db/transaction.h"
@@ -38,7 +39,7 @@ static enum iw_error name_taken(struct context *context, enum iw_error error)
     if (error != IW_TWIN_EXISTS)
         return error;
     context_clear(context);
-    context_detail(context, "name", "is in use; choose another name");
+    context_detail(context, "name", message_name_in_use);
     return context_validated(context);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "db/usage.h"
 #include "model/plan.h"
 #include "service/redis/reserve.h"
@@ -81,9 +82,8 @@ enum iw_error quota_alone_check(struct context *context, const struct quota_clai
     struct quota_numbers amounts = amounts_of(claim);
     for (int i = 0; i < QUOTA_COUNT; i++)
         if (i != QUOTA_STORED_BYTES && quota_exceeds(claim->limits->of[i], 0, amounts.of[i]))
-            context_detail(context, "files", "would make %lld %s; at most %lld are allowed (%s)",
-                           (long long)amounts.of[i], words[i].what, (long long)claim->limits->of[i],
-                           quota_name((enum quota)i));
+            context_detail(context, "files", message_quota_exceeded, (long long)amounts.of[i], words[i].what,
+                           (long long)claim->limits->of[i], quota_name((enum quota)i));
     return context_validated(context);
 }
 
@@ -168,12 +168,9 @@ static enum iw_error refusal_fail(struct domain *domain, int64_t account_id, str
         return error;
     context->reason = quota_name(refusal->quota);
     context->retry_after_s = refusal->frees_s;
-    return context_fail(
-        context, IW_USAGE_LIMIT_EXCEEDED,
-        "The limit %s is reached: the account has %lld %s, and %lld are allowed; %s. Try again "
-        "in %u s.",
-        quota_name(refusal->quota), (long long)refusal->used, words[refusal->quota].what,
-        (long long)refusal->limit, words[refusal->quota].remedy, refusal->frees_s);
+    return context_fail(context, IW_USAGE_LIMIT_EXCEEDED, message_quota_reached, quota_name(refusal->quota),
+                        (long long)refusal->used, words[refusal->quota].what, (long long)refusal->limit,
+                        words[refusal->quota].remedy, refusal->frees_s);
 }
 
 enum iw_error quota_refuse(struct domain *domain, const struct quota_claim *claim,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "db/files.h"
 #include "db/orders.h"
 #include "db/quotas.h"
@@ -46,8 +47,7 @@ static enum iw_error upload_admit(struct domain *domain, const struct presign_gr
     enum iw_error error = place_find(domain, &grant->key, false, place);
     if (error != IW_OK || announced_bytes <= grant->max_bytes)
         return error;
-    return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE,
-                        "The file has %lld bytes; at most %lld are allowed.", (long long)announced_bytes,
+    return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE, message_file_bytes, (long long)announced_bytes,
                         (long long)grant->max_bytes);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "db/files.h"
 #include "db/quotas.h"
 #include "service/files/header.h"
@@ -29,8 +30,8 @@ static void object_judge(struct domain *domain, const struct storage_object *obj
     file->format = sniff_format(object->first, object->first_count);
     if (object->size_bytes > most) {
         file->refusal = IW_IMAGE_TOO_LARGE;
-        file->sentence = arena_printf(arena, "The file has %lld bytes; at most %lld are allowed.",
-                                      (long long)object->size_bytes, (long long)most);
+        file->sentence =
+            arena_printf(arena, message_file_bytes, (long long)object->size_bytes, (long long)most);
     } else if (!format_is_in(file->format, formats_taken(domain->config, type))) {
         file->refusal = IW_IMAGE_FORMAT_UNSUPPORTED;
         file->sentence = sniff_advice(arena, object->first, object->first_count);

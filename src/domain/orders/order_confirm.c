@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "db/checks.h"
 #include "db/jobs.h"
 #include "db/transaction.h"
@@ -28,8 +29,7 @@ static enum iw_error uploads_check(struct domain *domain, const struct order_vie
         const char *field = is_extraction && file->is_original ? "file.originalFile.fileName"
                             : is_extraction                    ? "file.fileName"
                                             : arena_printf(arena, "files[%u].fileName", file->position - 1);
-        context_detail(domain->context, field, "%s has not been uploaded; PUT it to its uploadUrl",
-                       order_file_label(arena, view, i));
+        context_detail(domain->context, field, message_not_uploaded, order_file_label(arena, view, i));
     }
     if (missing == 0)
         return IW_OK;

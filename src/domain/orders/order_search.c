@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/segments.h"
 #include "db/transaction.h"
@@ -154,8 +155,8 @@ static enum iw_error lookup_begin(struct lookup *lookup, struct domain *domain,
     if (filter->keyword != NULL && text_integer(filter->keyword, 1, INT64_MAX, &query->id))
         all.ids_of = query->id;
     if (query->words.count > search_words_max) {
-        context_detail(domain->context, "keyword", "has %zu different words; at most %zu are allowed",
-                       query->words.count - query->tag_count, search_words_max - query->tag_count);
+        context_detail(domain->context, "keyword", message_word_count, query->words.count - query->tag_count,
+                       search_words_max - query->tag_count);
         return context_validated(domain->context);
     }
     enum iw_error error = pieces_read(lookup, &all);

@@ -24,8 +24,8 @@ static const struct {
     const char *subject;
     const char *text;
 } texts[MAIL_KIND_COUNT][USER_LANGUAGE_COUNT] = {
-    [MAIL_VERIFY] = {{"Verify your e-mail address", "Open this link to verify your e-mail address:\n\n{1}\n\n"
-                                                    "If you did not sign up, ignore this mail.\n"},
+    [MAIL_VERIFY] = {{"Verify your email address", "Open this link to verify your email address:\n\n{1}\n\n"
+                                                   "If you did not sign up, ignore this mail.\n"},
                      {"이메일 주소를 확인해 주세요", "아래 링크를 열면 이메일 주소가 확인됩니다.\n\n{1}\n\n"
                                                      "가입하지 않으셨다면 이 메일을 무시하세요.\n"}},
     [MAIL_RESET] = {{"Set a new password",
@@ -43,7 +43,7 @@ static const struct {
           "\"{2}\" 계정에 초대되었습니다. 아래 링크를 열면 초대를 수락할 수 있습니다.\n\n{1}\n\n"
           "계정 이름은 계정 소유자가 정한 것입니다. 누가 초대했는지 모르시면 이 메일을 무시하세요.\n"}},
     [MAIL_ADDRESS_KNOWN] = {{"You already have a user",
-                             "Your e-mail address was used to sign up, but it already has a user. "
+                             "Your email address was used to sign up, but it already has a user. "
                              "Sign in here:\n\n{1}\n\nIf it was not you, ignore this mail.\n"},
                             {"이미 가입된 이메일 주소입니다",
                              "이 이메일 주소로 가입 요청이 있었지만 이미 가입되어 있습니다. "

@@ -1,6 +1,7 @@
 #include "domain/people/member.h"
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "db/invitations.h"
 #include "db/sessions.h"
 #include "db/transaction.h"
@@ -43,10 +44,7 @@ static enum iw_error invitations_check(struct domain *domain, const struct membe
         return error;
     if (open >= most)
         return invitations_refuse(domain->context, hour_s,
-                                  arena_printf(arena,
-                                               "The account has %lld open invitations, the maximum; delete "
-                                               "an invitation that is not needed.",
-                                               (long long)open));
+                                  arena_printf(arena, message_invitations_open, (long long)open));
     error = throttle_spend(domain, arena_printf(arena, "invitations:%lld", (long long)given->account_id),
                            most, day_s, &wait_s);
     if (error == IW_OK && wait_s > 0)
@@ -103,7 +101,7 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
     if (error != IW_OK)
         return error;
     if (is_known && known.account.id == invitation->account_id) {
-        context_detail(domain->context, "email", "is already a member of the account");
+        context_detail(domain->context, "email", message_already_member);
         return context_validated(domain->context);
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
@@ -166,8 +164,7 @@ static enum iw_error accept_write(struct domain *domain, const char *token, cons
         error = users_insert(&domain->db, user, now_ms, &user->id);
     if (error == IW_TWIN_EXISTS) {
         context_clear(domain->context);
-        return context_fail(domain->context, IW_VALIDATION_FAILED,
-                            "%s has a user in another account; a user belongs to one account.", user->email);
+        return context_fail(domain->context, IW_VALIDATION_FAILED, message_user_elsewhere, user->email);
     }
     const struct audit_actor actor = audit_actor_of(user, place);
     return error == IW_OK ? audit_add(domain, &actor, "invitationAccepted", "email", user->email, NULL)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/tokens.h"
 #include "db/transaction.h"
@@ -144,7 +145,7 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
     int64_t step = 0;
     enum iw_error error;
     if (!code_is_shown(domain, user, code, &step) || user->totp_enabled_ms != 0) {
-        context_detail(domain->context, "code", "is not the code that the authenticator shows now");
+        context_detail(domain->context, "code", message_code_wrong);
         return context_validated(domain->context);
     }
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
@@ -168,8 +169,7 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
 {
     enum iw_error error;
     if (user->totp_enabled_ms == 0)
-        return context_fail(domain->context, IW_VALIDATION_FAILED,
-                            "The second factor is off; recovery codes come with it.");
+        return context_fail(domain->context, IW_VALIDATION_FAILED, message_factor_off);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = user_verified_lock(domain, user, "recovery_codes");
         if (error == IW_OK)

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/message.h"
 #include "db/audit.h"
 #include "db/tokens.h"
 #include "db/transaction.h"
@@ -177,7 +178,7 @@ enum iw_error sign_in_confirm(struct domain *domain, const struct session *sessi
     if (error != IW_OK)
         return error;
     if (!password_verify(domain->context, domain->config, session->user.password_hash, password)) {
-        context_detail(domain->context, field, "is not your password");
+        context_detail(domain->context, field, message_password_wrong);
         return context_validated(domain->context);
     }
     return throttle_session_clear(domain, session->id);

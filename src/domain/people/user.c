@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mailbox.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/accounts.h"
 #include "db/attempts.h"
@@ -67,7 +68,7 @@ const char *user_email_read(struct context *context, const char *field, const ch
 {
     text = typed_word(context->arena, text);
     if (!mailbox_address_is_sound(text)) {
-        context_detail(context, field, "is not an e-mail address such as name@example.com");
+        context_detail(context, field, message_no_email);
         return NULL;
     }
     char *lower = arena_text(context->arena, text);
@@ -81,20 +82,17 @@ bool user_password_check(struct context *context, const char *field, const char 
     password = typed_password(context->arena, password);
     size_t count = text_code_points(password, strlen(password));
     if (count < user_password_code_points_min || count > user_password_code_points_max) {
-        context_detail(context, field, "has %zu characters; %d to %d are allowed", count,
-                       user_password_code_points_min, user_password_code_points_max);
+        context_detail(context, field, message_length, count, (size_t)user_password_code_points_min,
+                       (size_t)user_password_code_points_max);
         return false;
     }
     if (email != NULL && text_equal_nocase(password, email)) {
-        context_detail(context, field, "is the e-mail address; choose another password");
+        context_detail(context, field, message_password_is_email);
         return false;
     }
     if (!common_password_is(context->arena, password))
         return true;
-    context_detail(
-        context, field,
-        "consists of passwords that guessing programs try first; choose a few words that do not belong "
-        "together");
+    context_detail(context, field, message_password_common);
     return false;
 }
 
@@ -128,7 +126,7 @@ static enum iw_error verify_queue(const struct domain *domain, const struct user
 static enum iw_error name_taken(struct context *context)
 {
     context_clear(context);
-    context_detail(context, "accountName", "is in use; choose another name");
+    context_detail(context, "accountName", message_name_in_use);
     return context_validated(context);
 }
 
@@ -153,7 +151,7 @@ static enum iw_error sign_up_write(struct domain *domain, const char *account_na
 static enum iw_error address_known(struct domain *domain, const struct user *user, const char *field)
 {
     if (!mail_is_on(domain->config)) {
-        context_detail(domain->context, field, "is in use; sign in, or use another address");
+        context_detail(domain->context, field, message_email_in_use);
         return context_validated(domain->context);
     }
     const struct mail mail = {

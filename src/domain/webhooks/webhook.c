@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "db/deliveries.h"
 #include "db/transaction.h"
@@ -24,11 +25,9 @@ static void name_check(struct context *context, const struct webhook_fields *fie
         return;
     size_t characters = text_code_points(name, fields->name_length);
     if (strlen(name) != fields->name_length || text_has_control(name, fields->name_length))
-        context_detail(context, "name",
-                       "has control characters, such as line breaks or tabs; leave them out");
+        context_detail(context, "name", message_control_characters);
     else if (characters > webhook_name_length_max)
-        context_detail(context, "name", "has %zu characters; at most %d are allowed", characters,
-                       webhook_name_length_max);
+        context_detail(context, "name", message_too_long, characters, (size_t)webhook_name_length_max);
 }
 
 static void url_check(struct context *context, const struct config *config,
@@ -36,15 +35,14 @@ static void url_check(struct context *context, const struct config *config,
 {
     if (fields->url == NULL) {
         if (is_new)
-            context_detail(context, "url", "is required");
+            context_detail(context, "url", message_required);
         return;
     }
     const char *fault = outgoing_url_fault(config, fields->url);
     if (strlen(fields->url) != fields->url_length)
-        context_detail(context, "url", "has control characters, such as line breaks or tabs; leave them out");
+        context_detail(context, "url", message_control_characters);
     else if (fields->url_length > outgoing_url_bytes_max)
-        context_detail(context, "url", "has %zu characters; at most %d are allowed", fields->url_length,
-                       outgoing_url_bytes_max);
+        context_detail(context, "url", message_too_long, fields->url_length, (size_t)outgoing_url_bytes_max);
     else if (fault != NULL)
         context_detail(context, "url", "%s", fault);
 }
@@ -116,9 +114,7 @@ static enum iw_error url_reuse_check(struct domain *domain, int64_t account_id, 
     for (size_t i = 0; i < urls.count; i++)
         is_used |= strcmp(fetch_url_normal(arena, urls.items[i]), normal) == 0;
     if (is_used)
-        context_detail(
-            domain->context, "url",
-            "is the URL of another webhook of the account, which receives each event; change that one");
+        context_detail(domain->context, "url", message_url_in_use);
     return context_validated(domain->context);
 }
 

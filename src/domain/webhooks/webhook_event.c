@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/message.h"
 #include "db/deliveries.h"
 #include "db/events.h"
 #include "db/transaction.h"
@@ -69,8 +70,7 @@ static enum iw_error active_check(struct context *context, const struct webhook 
 {
     if (webhook->is_active)
         return IW_OK;
-    context_detail(context, "isActive",
-                   "is false, and nothing is sent to a webhook that is not active; set it to true with PUT");
+    context_detail(context, "isActive", message_webhook_inactive);
     return context_validated(context);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crypto.h"
+#include "base/message.h"
 #include "service/files/cutoff.h"
 #include "service/files/header.h"
 
@@ -80,8 +81,7 @@ enum iw_error upload_sink_add(struct upload_sink *sink, struct context *context,
                               size_t size)
 {
     if ((int64_t)size > sink->limits.max_bytes - sink->size_bytes)
-        return context_fail(context, IW_PAYLOAD_TOO_LARGE,
-                            "The file has at least %lld bytes; at most %lld are allowed.",
+        return context_fail(context, IW_PAYLOAD_TOO_LARGE, message_file_bytes_least,
                             (long long)(sink->size_bytes + (int64_t)size), (long long)sink->limits.max_bytes);
     enum iw_error error = first_look(sink, context, bytes, size);
     if (error != IW_OK)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "service/net/netguard.h"
@@ -132,13 +133,13 @@ static const char *url_problem(CURLU *url, const struct config *config)
     bool is_https = scheme != NULL && text_equal_nocase(scheme, "https");
     bool is_http = scheme != NULL && text_equal_nocase(scheme, "http");
     if (!is_https && !(is_http && allow_http))
-        problem = allow_http ? "must be an http or https URL" : "must be an https URL";
+        problem = allow_http ? message_url_scheme : message_url_https;
     else if (host == NULL || host[0] == '\0')
-        problem = "must name a host";
+        problem = message_url_host;
     else if (user != NULL || password != NULL)
-        problem = "must not contain a user name or password";
+        problem = message_url_user;
     else if (!port_allowed(url, config))
-        problem = "must not have this port; without a port, the standard port of the scheme is used";
+        problem = message_url_port;
     curl_free(scheme);
     curl_free(host);
     curl_free(user);
@@ -152,20 +153,20 @@ bool fetch_url_is_valid(const char *url, const struct config *config, const char
     size_t length = strlen(url);
     *why = NULL;
     if (length > fetch_url_bytes_max)
-        *why = "must be at most 2048 bytes long";
+        *why = message_url_bytes;
     else if (text_has_control(url, length) || strpbrk(url, " \\") != NULL)
-        *why = "must not contain blanks, backslashes or control characters";
+        *why = message_url_characters;
     else if (!text_is_ascii(url, length))
-        *why = "must be ASCII; percent-encode other characters, and write a host name in Punycode";
+        *why = message_url_ascii;
     else if (!url_read(url, &parts))
-        *why = "must be an absolute URL, which starts with https:// and the name or address of a host";
+        *why = message_url_absolute;
     if (*why != NULL)
         return false;
     CURLU *parsed = curl_url();
     if (parsed == NULL)
         abort();
     if (curl_url_set(parsed, CURLUPART_URL, url, 0) != CURLUE_OK)
-        *why = "must be an absolute URL";
+        *why = message_url_absolute;
     else
         *why = url_problem(parsed, config);
     curl_url_cleanup(parsed);

@@ -318,12 +318,12 @@ def test_the_others_go_on_without_a_file_that_the_service_refuses(inside, files,
         const send = XMLHttpRequest.prototype.send;
         XMLHttpRequest.prototype.send = function () {
           XMLHttpRequest.prototype.send = send;
-          const body = {code: "UNSUPPORTED_MEDIA_TYPE", message: "The file is not accepted."};
+          const body = {code: "UNSUPPORTED_MEDIA_TYPE", message: "The file is not accepted.", reason: "file_empty", params: {}};
           for (const [name, value] of [["status", 415], ["responseText", JSON.stringify(body)]]) Object.defineProperty(this, name, {value});
           this.onloadend();
         };""")
     inside.press("Protect 3 pictures")
-    inside.says("1 file was refused", "The file is not accepted.")
+    inside.says("1 file was refused", "The file is empty.")
     inside.press("Continue with 2 files")
     inside.says(ENDED, "2 files")
     assert [order["status"] for order in owner.get("/v2/orders").data["orders"]] == ["complete", "failed"]

@@ -77,7 +77,11 @@ def test_the_operators_address_stands_where_it_is_needed(window, owner, stack):
         assert (link.text, link.get_attribute("href")) == ("help@imgward.example", "mailto:help@imgward.example")
         window.open("/sign-in")
         sign_in(window, owner.email, "not the password")
-        window.says("Request id for the operator:", "help@imgward.example")
+        window.says("The email address, the password or the code is wrong.")
+        assert "Request id" not in window.text(), "a user's mistake is nothing for the operator"
+        window.answer("/session", 500, {"code": "SERVER_INTERNAL_ERROR", "message": "The service failed.", "requestId": "0123abcd"})
+        window.press("Sign in", "form button")
+        window.says("The service failed. Please try again.", "Request id for the operator:", "0123abcd", "help@imgward.example")
     with stack.configured("console", "operator_contact", "ask at the desk"):
         window.open("/forgot")
         window.says("ask at the desk")

@@ -84,6 +84,13 @@ class Window:
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
             "offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": upload})
 
+    def answer(self, path, status, body, method="POST"):
+        """Until the console is loaded again, the service answers requests to this path of the console's API so."""
+        self.driver.execute_script("""
+            const [path, status, body, method] = arguments, ask = window.fetch;
+            window.fetch = (url, options) => (url.endsWith("/console/api" + path) && (options?.method ?? "GET") === method
+              ? Promise.resolve(new Response(JSON.stringify(body), {status})) : ask(url, options));""", path, status, body, method)
+
     # ---- pages ----
 
     def open(self, path="/", wait="h1"):
