@@ -75,33 +75,42 @@ static size_t template_match(const char *template, const char *text, struct mess
     return at != NULL && strchr(" .:", *at) != NULL ? (size_t)(at - text) : 0;
 }
 
+/*
+ * A sentence with its template. A label is text before it that ends with ": ", such as "beach.jpg: " or
+ * "The original: ".
+ */
+struct message_sentence {
+    size_t row;
+    const char *label;
+    size_t label_length;
+    struct message_value values[values_max];
+};
+
 /* Finds the template of a sentence. Returns its length; 0 if it has none. */
-static size_t template_find(const char *text, size_t *row, struct message_value values[values_max])
+static size_t template_find(struct message_sentence *message, const char *text)
 {
     size_t length = 0;
     for (size_t i = 0; length == 0 && i < sizeof messages / sizeof messages[0]; i++) {
-        length = template_match(messages[i].template, text, values);
-        *row = i;
+        length = template_match(messages[i].template, text, message->values);
+        message->row = i;
     }
     return length;
 }
 
-/* The same for a text that may begin with labels, such as "beach.jpg: " or "The original: ". */
-static size_t sentence_read(const char *text, size_t *row, struct message_value values[values_max])
+/* The same for a sentence with or without a label. The length is that of both. */
+static size_t sentence_read(struct message_sentence *message, const char *text)
 {
-    size_t length = 0;
-    for (const char *start = text; start != NULL && length == 0;) {
-        length = template_find(start, row, values);
-        length += length > 0 ? (size_t)(start - text) : 0;
-        start = strstr(start, ": ");
-        start += start != NULL ? 2 : 0;
-    }
-    return length;
+    const char *start = text;
+    size_t length = template_find(message, start);
+    while (length == 0 && (start = strstr(start, ": ")) != NULL)
+        length = template_find(message, start += 2);
+    message->label = text;
+    message->label_length = length == 0 || start == text ? 0 : (size_t)(start - text) - 2;
+    return length == 0 ? 0 : (size_t)(start - text) + length;
 }
 
-static void params_render(struct render *render, const char *names, const struct message_value *values)
+static void values_render(struct render *render, const char *names, const struct message_value *values)
 {
-    render_object_begin(render, "params");
     for (; *names != '\0'; values++) {
         char name[name_max] = "";
         size_t length = strcspn(names, " ");
@@ -114,31 +123,33 @@ static void params_render(struct render *render, const char *names, const struct
         else
             render_string_n(render, name, values->start, values->length);
     }
-    render_object_end(render);
 }
 
-static void reason_render(struct render *render, size_t row, const struct message_value *values)
+static void reason_render(struct render *render, const struct message_sentence *message)
 {
-    render_string(render, "reason", messages[row].reason);
-    params_render(render, messages[row].parameters, values);
+    render_string(render, "reason", messages[message->row].reason);
+    render_object_begin(render, "params");
+    if (message->label_length > 0)
+        render_string_n(render, "label", message->label, message->label_length);
+    values_render(render, messages[message->row].parameters, message->values);
+    render_object_end(render);
 }
 
 void message_render(struct render *render, const char *text)
 {
-    size_t row;
-    struct message_value values[values_max];
-    if (text != NULL && sentence_read(text, &row, values) > 0)
-        reason_render(render, row, values);
+    struct message_sentence message;
+    if (text != NULL && sentence_read(&message, text) > 0)
+        reason_render(render, &message);
 }
 
 void message_parts_render(struct render *render, const char *text)
 {
-    size_t row, length;
-    struct message_value values[values_max];
+    size_t length;
+    struct message_sentence message;
     render_array_begin(render, "parts");
-    for (; (length = sentence_read(text, &row, values)) > 0; text += length + strspn(text + length, " ")) {
+    for (; (length = sentence_read(&message, text)) > 0; text += length + strspn(text + length, " ")) {
         render_object_begin(render, NULL);
-        reason_render(render, row, values);
+        reason_render(render, &message);
         render_object_end(render);
     }
     render_array_end(render);

@@ -16,7 +16,8 @@
 
 /*
  * X(reason, parameters, template): parameters are the names of the values in their order; "-" is a value
- * without a name. Web texts have the same reasons (tests/web_files.py). The first template that fits is used.
+ * without a name; "label" is the text before a sentence, such as a file's name and ": ". Web texts have the
+ * same reasons (tests/web_files.py). The first template that fits is used.
  */
 #define MESSAGES(X)                                                                                          \
     /* A field: */                                                                                           \

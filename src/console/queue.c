@@ -120,9 +120,9 @@ static void images_check(struct render *render, struct arena *arena, const struc
     const char *text = NULL;
     for (unsigned i = 0; numbers->workers != NULL && i < numbers->worker_count && is_well; i++)
         if (health_worker_is_up(&numbers->workers[i]))
-            text = arena_printf(arena, "%s (%s:%" PRId64 ")",
-                                health_worker_text(arena, &numbers->workers[i], &is_well),
-                                numbers->workers[i].host, numbers->workers[i].pid);
+            text =
+                arena_printf(arena, "%s:%" PRId64 ": %s", numbers->workers[i].host, numbers->workers[i].pid,
+                             health_worker_text(arena, &numbers->workers[i], &is_well));
     if (text != NULL)
         check_render(render, "imageProcesses", is_well ? VERDICT_OK : VERDICT_FAILED, text);
 }

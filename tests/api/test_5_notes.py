@@ -32,7 +32,7 @@ def test_a_note_of_the_image_process_reaches_the_client(client, stack_with_notes
     stack_with_notes(message)
     order = client.order_whole([("a.jpg", jpeg), ("b.png", pictures.png(200, 200))])
     assert order["status"] == "complete" and order["errors"] is None
-    assert notes(order) == [{"code": CODE, "message": message}] * 2
+    assert notes(order) == [{"code": CODE, "message": message, "parts": []}] * 2
     assert [file["error"] for file in order["files"]] == [None, None]
 
 
@@ -42,7 +42,7 @@ def test_the_first_note_of_several_copies_is_kept(client, stack, stack_with_note
     assert order["status"] == "complete", order
     jobs = [row[0] for row in stack.sql(f"SELECT id FROM jobs WHERE order_id = {order['orderId']} AND kind = 'embed' "
                                         "ORDER BY updated_at, id")]
-    assert len(jobs) == 3 and notes(order) == [{"code": CODE, "message": f"Job {jobs[0]}."}]
+    assert len(jobs) == 3 and notes(order) == [{"code": CODE, "message": f"Job {jobs[0]}.", "parts": []}]
 
 
 def test_an_extraction_has_notes_too(client, stack_with_notes):
@@ -50,7 +50,7 @@ def test_an_extraction_has_notes_too(client, stack_with_notes):
     marked = embedded(client, [("a.jpg", pictures.jpeg(600, 450, seed=6), ["for Ada"])])
     data = client.download(marked["orderId"]).body
     order = extract(client, data)
-    assert order["status"] == "detected" and notes(order) == [{"code": CODE, "message": "Read with care."}]
+    assert order["status"] == "detected" and notes(order) == [{"code": CODE, "message": "Read with care.", "parts": []}]
 
 
 def test_a_zero_copy_order_has_its_notes(client, stack_with_notes):
@@ -63,7 +63,7 @@ def test_a_zero_copy_order_has_its_notes(client, stack_with_notes):
                                     {"fileKey": "k", "url": remotes.url("/out"), "presignedUrlExpiresAt": later()}])
         order = client.wait(created.data["orderId"])
         assert order["status"] == "complete" and len(remotes.put["/out"]) == 1
-        assert notes(order) == [{"code": CODE, "message": "Smaller than asked."}]
+        assert notes(order) == [{"code": CODE, "message": "Smaller than asked.", "parts": []}]
     finally:
         remotes.close()
 

@@ -43,7 +43,9 @@ export const pause = (ms, signal) => new Promise((resolve, reject) => {
 export const backoff = (attempt, retryAfter = 0) =>
   Math.max(Math.min(15, 2 ** attempt) * (1 + Math.random() / 5), Math.min(retryAfter || 0, 120)) * 1000;
 
-export const isTemporary = (error) => [0, 429, 502, 503, 504].includes(error.status);
+// A limit of the account is not temporary: it may last until tomorrow, and the user can do something about it.
+export const isTemporary = (error) =>
+  [0, 429, 502, 503, 504].includes(error.status) && error.code !== "USAGE_LIMIT_EXCEEDED";
 
 async function send(method, path, body, signal) {
   const headers = { Accept: "application/json" };

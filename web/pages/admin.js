@@ -258,7 +258,7 @@ const healthColumns = () => [
   ["name", t("admin.check"), (entry) => html`<strong>${known(`check.${entry.name}`, entry.name)}</strong>`, "main"],
   ["status", t("orders.status"), (entry) => html`
     <${Badge} kind=${KINDS[entry.status]}>${t(`health.${entry.status}`)}<//>`],
-  ["message", t("audit.details"), (entry) => say(entry) || "–"],
+  ["message", t("audit.details"), (entry) => [entry.params?.label, say(entry) || "–"].filter(Boolean).join(": ")],
 ];
 
 export function Health() {

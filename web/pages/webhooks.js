@@ -131,7 +131,7 @@ const Retry = ({ event, onRetry }) => event.status !== "PENDING" && html`
     onClick=${() => onRetry(event)}>${t("webhooks.retry")}<//>`;
 
 const eventColumns = (retry) => [
-  ["type", t("webhooks.event"), (event) => html`<span>${event.eventType}</span>`, "main"],
+  ["type", t("webhooks.event"), (event) => html`<code>${event.eventType}</code>`, "main"],
   ["order", t("webhooks.order"), ({ orderId }) =>
     (orderId ? html`<${Link} to=${`/orders/${orderId}`}>${orderId}<//>` : "–")],
   ["status", t("orders.status"), (event) => html`<${EventStatus} event=${event} />`],

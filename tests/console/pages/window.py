@@ -88,7 +88,7 @@ class Window:
         """Until the console is loaded again, the service answers requests to this path of the console's API so."""
         self.driver.execute_script("""
             const [path, status, body, method] = arguments, ask = window.fetch;
-            window.fetch = (url, options) => (url.endsWith("/console/api" + path) && (options?.method ?? "GET") === method
+            window.fetch = (url, options) => (new URL(url, location).pathname === "/console/api" + path && (options?.method ?? "GET") === method
               ? Promise.resolve(new Response(JSON.stringify(body), {status})) : ask(url, options));""", path, status, body, method)
 
     # ---- pages ----

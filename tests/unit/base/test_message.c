@@ -79,7 +79,7 @@ static void test_a_label_may_precede(void)
 {
     fresh();
     CU_ASSERT_STRING_EQUAL(rendered("my: leak.png: The file is empty: it has 0 bytes. Send the whole file."),
-                           "\"reason\":\"file_empty\",\"params\":{}");
+                           "\"reason\":\"file_empty\",\"params\":{\"label\":\"my: leak.png\"}");
 }
 
 static void test_other_messages_have_none(void)
