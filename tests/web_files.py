@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB, SITE = ROOT / "web", ROOT / "site"
-KEY_CODES = {"AUTH_NOT_AUTHENTICATED", "AUTH_TOKEN_INVALID_FORMAT", "AUTH_TOKEN_INVALID", "AUTH_TOKEN_EXPIRED"}    # the console uses no API key
+KEY_CODES = {"AUTH_NOT_AUTHENTICATED", "AUTH_TOKEN_INVALID_FORMAT", "AUTH_TOKEN_INVALID", "AUTH_TOKEN_EXPIRED", "AUTH_SCOPE_MISSING"}    # the console uses no API key
 COLUMNS_MOST = 120
 FIRST_LOAD_MOST = 80_000    # bytes, compressed
 ENTRY = re.compile(r'(?:^|[{,\s])(?:"([\w.]+)"|(\w+)): "((?:[^"\\]|\\.)*)"')
