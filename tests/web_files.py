@@ -121,14 +121,14 @@ def check_files():
         digest, name, package = line.split()
         if hashlib.sha256((WEB / "vendor" / name).read_bytes()).hexdigest() != digest:
             yield f"web/vendor/{name} differs from {package}: run tools/vendor"
-    for path in [*scripts(), WEB / "index.html", WEB / "console.css", *site_texts("*.html", "front/*.html", "docs/*.css", "docs/*.js")]:
+    for path in [*scripts(), WEB / "index.html", WEB / "console.css", *site_texts("*.html", "front/*.html", "docs/**/*.css", "docs/**/*.js", "docs/reference/*.html")]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"\bhttps?://(?!www\.w3\.org/2000/svg)\w|//cdn|\bstyle=\"|\bon[a-z]+=\"|javascript:", line):
                 yield f"{path.relative_to(ROOT)}:{number}: another host, an inline style or an inline script"
 
 
 def check_lines():
-    for path in [*scripts(), *sorted(WEB.glob("*.css")), *site_texts("docs/*.css", "docs/*.js")]:
+    for path in [*scripts(), *sorted(WEB.glob("*.css")), *site_texts("docs/**/*.css", "docs/**/*.js")]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if len(line) > COLUMNS_MOST:
                 yield f"{path.relative_to(ROOT)}:{number}: {len(line)} columns; at most {COLUMNS_MOST} are allowed"

@@ -1,38 +1,17 @@
 #!/usr/bin/python3
-"""Print doc/openapi.json or doc/api.html, built from doc/openapi.yaml.  Run by make.
+"""Print doc/openapi.json, or the document of the reference page, built from doc/openapi.yaml.  Run by make.
 
-    tools/openapi.py json|html YAML
+    tools/openapi.py json|reference YAML
+
+The reference also has a sample of each operation in each language of SAMPLES, and the presigned requests among its paths.
 """
-import html
 import json
-import re
 import sys
 
 import yaml
 
 METHODS = ("get", "post", "put", "delete")
-
-STYLE = """
-:root { color-scheme: light dark; --soft: color-mix(in srgb, currentColor 7%, transparent); --line: color-mix(in srgb, currentColor 20%, transparent); }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-code, pre { font: 14px/1.4 ui-monospace, monospace; }
-pre { padding: .8rem; overflow-x: auto; background: var(--soft); border-radius: .3rem; margin: .4rem 0; }
-a { text-decoration: none; } a:hover { text-decoration: underline; }
-h2 { margin-top: 3rem; border-bottom: 1px solid; } h3 { margin: 2.6rem 0 .2rem; } h3 code { font-size: 1rem; overflow-wrap: anywhere; }
-h4 { margin: 1.2rem 0 .2rem; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-td:first-child { white-space: nowrap; } td:last-child { width: 50%; }
-table.answers td:last-child { width: auto; } table.answers td:first-child { width: 4rem; }
-details { margin: .4rem 0; } summary { cursor: pointer; }
-.verb { display: inline-block; min-width: 4.2rem; font: 700 13px ui-monospace, monospace; }
-.get { color: light-dark(#05624e, #5cc9ab); } .post { color: light-dark(#1b4fa8, #8fb8ff); }
-.put { color: light-dark(#8a5300, #e8b465); } .delete { color: light-dark(#a3211b, #ff9d96); }
-.optional { opacity: .65; }
-nav h3 { margin: 1rem 0 .2rem; font-size: 1rem; } nav p { margin: 0 0 .2rem; } nav ul { padding: 0; margin: 0; } nav li { list-style: none; }
-nav .says { opacity: .75; }
-@media (max-width: 45rem) { td:first-child { white-space: normal; } nav .says { display: none; } }
-"""
+COLUMNS = 60   # of a value on one line: the page shows some 64 beside the description
 
 
 def load(path):
@@ -42,188 +21,177 @@ def load(path):
     return document
 
 
-def text(value):
-    """Escapes text and marks `code`."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(value or ""))
+def resolve(document, thing):
+    while "$ref" in thing:
+        at = document
+        for name in thing["$ref"][2:].split("/"):
+            at = at[name]
+        thing = at
+    return thing
 
 
-def paragraphs(value):
-    return "".join(f"<p>{text(part)}</p>" for part in (value or "").split("\n\n") if part.strip())
+# ---- samples: programs without a library ----
+
+class Call:
+    """What a sample sends: url begins with the path, or is the name of a variable with a presigned URL."""
+
+    def __init__(self, document, path, verb, item, operation):
+        self.verb, self.path, self.presigned = verb.upper(), path, item.get("x-variable")
+        self.is_open = operation.get("security") == []
+        for one in item.get("parameters", []) + operation.get("parameters", []):
+            one = resolve(document, one)
+            if one["in"] == "path":
+                self.path = self.path.replace("{%s}" % one["name"], example_of(document, one["schema"]))
+        self.is_upload = "image/*" in operation.get("requestBody", {}).get("content", {})
+        self.body = body_of(operation)
 
 
-class Page:
-    def __init__(self, document):
-        self.document = document
-        self.parts = []
+def example_of(document, schema):
+    schema = resolve(document, schema)
+    return str(schema.get("example", schema.get("examples", ["7"])[0]))
 
-    def resolve(self, thing):
-        while "$ref" in thing:
-            at = self.document
-            for name in thing["$ref"][2:].split("/"):
-                at = at[name]
-            thing = {**at, **{key: value for key, value in thing.items() if key != "$ref"}}
-        return thing
 
-    def add(self, markup):
-        self.parts.append(markup)
+def body_of(operation):
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return None
+    return content["example"] if "example" in content else next(iter(content["examples"].values()))["value"]
 
-    def kind(self, schema):
-        """A short word for a schema's type."""
-        if "$ref" in schema:
-            name = schema["$ref"].rsplit("/", 1)[1]
-            return f'<a href="#schema-{name}">{name}</a>'
-        if "enum" in schema:
-            return " | ".join(f"<code>{html.escape(json.dumps(word))}</code>" for word in schema["enum"])
-        if "const" in schema:
-            return f"<code>{html.escape(json.dumps(schema['const']))}</code>"
-        for word in ("anyOf", "oneOf"):
-            if word in schema:
-                return " or ".join(self.kind(one) for one in schema[word])
-        if schema.get("type") == "array":
-            return "array of " + self.kind(schema.get("items", {}))
-        kind = schema.get("type", "object")
-        kind = " or ".join(kind) if isinstance(kind, list) else kind
-        return f"{kind} ({schema['format']})" if "format" in schema else kind
 
-    @staticmethod
-    def bounds(schema):
-        words = {"minLength": "at least {} characters", "maxLength": "at most {} characters", "minItems": "at least {} items",
-                 "maxItems": "at most {} items", "minimum": "from {}", "maximum": "to {}", "default": "default {}"}
-        return ", ".join(word.format(json.dumps(schema[key])) for key, word in words.items() if key in schema)
+class Style:
+    """How a language writes a JSON value."""
 
-    def note(self, schema):
-        description = schema.get("description", "").strip()
-        if description and description[-1] not in ".;:":
-            description += "."
-        limits = self.bounds(schema)
-        return " ".join(filter(None, [description, limits and limits[0].upper() + limits[1:] + "."]))
+    def __init__(self, pairs, key, words):
+        self.pairs, self.key, self.words = pairs, key, words
 
-    def members(self, schema, prefix=""):
-        """Rows of a schema's members; nested ones have their full name."""
-        for part in schema.get("allOf", [schema]):
-            part = self.resolve(part)
-            if "allOf" in part:
-                yield from self.members(part, prefix)
-            for name, member in part.get("properties", {}).items():
-                whole = self.resolve(member)
-                yield prefix + name, self.kind(member), name in part.get("required", []), self.note(whole)
-                inner = whole.get("items", whole) if whole.get("type") == "array" else whole
-                yield from self.members(self.resolve(inner), f"{prefix}{name}{'[]' if inner is not whole else ''}.")
 
-    def table(self, schema):
-        rows = list(self.members(schema))
-        if not rows:
-            self.add(f"<p>{self.kind(schema)}</p>")
-            return
-        self.add("<table><tr><th>Member</th><th>Type</th><th></th></tr>")
-        for name, kind, required, note in rows:
-            mark = "" if required else ' <span class="optional">optional</span>'
-            self.add(f"<tr><td><code>{html.escape(name)}</code>{mark}</td><td>{kind}</td><td>{text(note)}</td></tr>")
-        self.add("</table>")
+JSON = Style({dict: "{}", list: "[]"}, "{}: ", {True: "true", False: "false", None: "null"})
+PYTHON = Style({dict: "{}", list: "[]"}, "{}: ", {True: "True", False: "False", None: "None"})
+PHP = Style({dict: "[]", list: "[]"}, "{} => ", JSON.words)
 
-    def examples(self, content):
-        """The examples of a body, with their names when there are several."""
-        several = {name: one["value"] for name, one in content.get("examples", {}).items()}
-        if "example" in content:
-            several[""] = content["example"]
-        for name, example in several.items():
-            shown = html.escape(json.dumps(example, indent=2, ensure_ascii=False))
-            self.add(f"<details><summary>Example {html.escape(name)}</summary><pre>{shown}</pre></details>")
 
-    def schema_of(self, content):
-        return content.get("application/json", {}).get("schema")
+def literal(value, style, by=0):
+    """A value on one line if it fits, otherwise one line a member, indented by some columns."""
+    if isinstance(value, str):
+        text = json.dumps(value, ensure_ascii=False)
+        return text.replace("$", "\\$") if style is PHP else text
+    if not isinstance(value, (dict, list)):
+        return style.words[value] if value is None or isinstance(value, bool) else str(value)
+    names = [style.key.format(literal(name, style)) for name in value] if isinstance(value, dict) else [""] * len(value)
+    members = [name + literal(member, style, by + 2) for name, member in zip(names, value.values() if isinstance(value, dict) else value)]
+    opening, closing = style.pairs[type(value)]
+    line = opening + ", ".join(members) + closing
+    if by + len(line) <= COLUMNS and "\n" not in line:
+        return line
+    return opening + "\n" + ",\n".join(" " * (by + 2) + member for member in members) + "\n" + " " * by + closing
 
-    def parameters(self, given):
-        parameters = [self.resolve(one) for one in given]
-        if parameters:
-            self.add("<h4>Parameters</h4><table><tr><th>Name</th><th>Type</th><th></th></tr>")
-            for one in parameters:
-                schema = self.resolve(one["schema"])
-                note = self.note({**schema, "description": one["description"]})
-                self.add(f"<tr><td><code>{one['name']}</code> ({one['in']})</td><td>{self.kind(one['schema'])}</td>"
-                         f"<td>{text(note)}</td></tr>")
-            self.add("</table>")
 
-    def body(self, title, content):
-        """A JSON body: its members and examples."""
-        if self.schema_of(content):
-            self.add(f"<h4>{title}</h4>")
-            self.table(self.resolve(self.schema_of(content)))
-            self.examples(content["application/json"])
+def curl(call):
+    if call.is_upload:
+        return f'curl --upload-file beach.jpg "${call.presigned}"'
+    if call.presigned:
+        return f'curl --output beach.jpg "${call.presigned}"'
+    lines = [f'curl "$IMGWARD_URL{call.path}"']
+    if call.verb not in ("GET", "POST") or call.verb == "POST" and call.body is None:
+        lines[0] = f'curl --request {call.verb} "$IMGWARD_URL{call.path}"'
+    if not call.is_open:
+        lines.append('--header "Authorization: Bearer $IMGWARD_KEY"')
+    if call.body is not None:
+        lines.append('--header "Content-Type: application/json"')
+        lines.append("--data '" + literal(call.body, JSON, 2).replace("'", "'\\''") + "'")
+    return " \\\n  ".join(lines)
 
-    def operation(self, path, verb, item, operation):
-        self.add(f'<h3 id="{operation["operationId"]}"><span class="verb {verb}">{verb.upper()}</span> <code>{path}</code></h3>')
-        self.add(f"<p><b>{text(operation['summary'])}</b></p>{paragraphs(operation.get('description'))}")
-        self.parameters(item.get("parameters", []) + operation.get("parameters", []))
-        self.body("Body", operation.get("requestBody", {}).get("content", {}))
-        good = next((self.resolve(answer) for status, answer in operation["responses"].items() if status.startswith("2")), {})
-        self.body("Answer", good.get("content", {}))
-        self.add('<h4>Statuses</h4><table class="answers">')
-        for status, answer in operation["responses"].items():
-            answer = self.resolve(answer)
-            self.add(f"<tr><td><b>{status}</b></td><td>{text(answer['description'])}</td></tr>")
-        self.add("</table>")
 
-    def contents(self, operations):
-        """All operations by tag."""
-        self.add("<nav>")
-        for tag in self.document["tags"]:
-            self.add(f"<h3>{html.escape(tag['name'])}</h3><p>{text(tag['description'])}</p><ul>")
-            for path, verb, _, operation in operations:
-                if tag["name"] in operation["tags"]:
-                    self.add(f'<li><span class="verb {verb}">{verb.upper()}</span> <a href="#{operation["operationId"]}">'
-                             f'<code>{path}</code></a> <span class="says">{text(operation["summary"])}</span></li>')
-            self.add("</ul>")
-        self.add('<p><a href="#webhooks">Webhooks: the events that your server receives</a> · <a href="#schemas">Schemas</a></p></nav>')
+def python(call):
+    if call.is_upload:
+        return ('import os, urllib.request\n\nwith open("beach.jpg", "rb") as file:\n'
+                f'    request = urllib.request.Request(os.environ["{call.presigned}"], method="PUT", data=file.read())\n'
+                "with urllib.request.urlopen(request) as answer:\n    print(answer.status, answer.read().decode())")
+    if call.presigned:
+        return f'import os, urllib.request\n\nurllib.request.urlretrieve(os.environ["{call.presigned}"], "beach.jpg")'
+    headers = [] if call.is_open else ['        "Authorization": "Bearer " + os.environ["IMGWARD_KEY"],']
+    if call.body is not None:
+        headers.append('        "Content-Type": "application/json",')
+    lines = ["import json, os, urllib.request", "", "request = urllib.request.Request(", f'    os.environ["IMGWARD_URL"] + "{call.path}",',
+             f'    method="{call.verb}",']
+    lines += ["    headers={", *headers, "    },"] if headers else []
+    if call.body is not None:
+        lines.append(f"    data=json.dumps({literal(call.body, PYTHON, 4)}).encode(),")
+    return "\n".join([*lines, ")", "with urllib.request.urlopen(request) as answer:", "    print(answer.status, json.load(answer))"])
 
-    def render(self):
-        info = self.document["info"]
-        self.add(f"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{info['title']} API</title>"
-                 f"<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")
-        self.add(f"<h1>{info['title']} API</h1>{paragraphs(info['description'])}"
-                 "<p>The same for programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>")
-        groups = [self.document["paths"], {item["x-template"]: item for item in self.document["components"]["pathItems"].values()}]
-        api, presigned = ([(path, verb, item, item[verb]) for path, item in group.items() for verb in METHODS if verb in item]
-                          for group in groups)
-        self.contents(api + presigned)
-        self.add("<h2>Endpoints</h2>")
-        for one in api:
-            self.operation(*one)
-        self.add('<h2 id="presigned">Presigned URLs</h2>')
-        for item in self.document["components"]["pathItems"].values():
-            self.add(paragraphs(item["description"]))
-        for one in presigned:
-            self.operation(*one)
-        self.add('<h2 id="webhooks">Webhooks</h2>')
-        for item in self.document["webhooks"].values():
-            self.operation("your url", "post", item, item["post"])
-        self.add('<h2 id="schemas">Schemas</h2>')
-        for name, schema in self.document["components"]["schemas"].items():
-            self.add(f'<h3 id="schema-{name}">{name}</h3>{paragraphs(schema.get("description"))}')
-            self.table(schema)
-            limits = self.bounds(schema)
-            if limits:
-                self.add(f"<p>{text(limits)}</p>")
-        self.add("</body></html>\n")
-        return "\n".join(self.parts)
 
+def node(call):
+    if call.is_upload:
+        return ('import { readFile } from "node:fs/promises";\n\n'
+                f'const answer = await fetch(process.env.{call.presigned}, {{\n  method: "PUT",\n  body: await readFile("beach.jpg"),\n}});\n'
+                "console.log(answer.status, JSON.stringify(await answer.json(), null, 2));")
+    if call.presigned:
+        return ('import { writeFile } from "node:fs/promises";\n\n'
+                f"const answer = await fetch(process.env.{call.presigned});\n"
+                'await writeFile("beach.jpg", Buffer.from(await answer.arrayBuffer()));')
+    headers = [] if call.is_open else ["    Authorization: `Bearer ${process.env.IMGWARD_KEY}`,"]
+    if call.body is not None:
+        headers.append('    "Content-Type": "application/json",')
+    lines = [f"const answer = await fetch(process.env.IMGWARD_URL + \"{call.path}\", {{", f'  method: "{call.verb}",']
+    lines += ["  headers: {", *headers, "  },"] if headers else []
+    if call.body is not None:
+        lines.append(f"  body: JSON.stringify({literal(call.body, JSON, 2)}),")
+    return "\n".join([*lines, "});", "console.log(answer.status, JSON.stringify(await answer.json(), null, 2));"])
+
+
+def php(call):
+    if call.is_upload:
+        return ("<?php\n$context = stream_context_create(['http' => [\n    'method' => 'PUT',\n    'header' => 'Content-Type: image/jpeg',\n"
+                "    'content' => file_get_contents('beach.jpg'),\n    'ignore_errors' => true,\n]]);\n"
+                f"echo file_get_contents(getenv('{call.presigned}'), false, $context);")
+    if call.presigned:
+        return f"<?php\ncopy(getenv('{call.presigned}'), 'beach.jpg');"
+    headers = [] if call.is_open else ["        'Authorization: Bearer ' . getenv('IMGWARD_KEY'),"]
+    if call.body is not None:
+        headers.append("        'Content-Type: application/json',")
+    lines = ["<?php", "$context = stream_context_create(['http' => [", f"    'method' => '{call.verb}',"]
+    lines += ["    'header' => [", *headers, "    ],"] if headers else []
+    if call.body is not None:
+        lines.append(f"    'content' => json_encode({literal(call.body, PHP, 4)}),")
+    lines += ["    'ignore_errors' => true,", "]]);", f"echo file_get_contents(getenv('IMGWARD_URL') . '{call.path}', false, $context);"]
+    return "\n".join(lines)
+
+
+SAMPLES = {"curl": ("Shell", curl), "Python": ("Python", python), "Node": ("JavaScript", node), "PHP": ("PHP", php)}
+
+
+# ---- documents ----
 
 def json_of(document):
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return document
 
 
-def html_of(document):
-    return Page(document).render()
+def reference_of(document):
+    """Adds the samples, and the requests to presigned URLs as paths; the page itself is no answer of the API."""
+    del document["paths"]["/api/v2/docs"]
+    for name, item in document["components"]["pathItems"].items():
+        document["paths"][item["x-template"]] = item
+    for path, item in document["paths"].items():
+        for verb in METHODS:
+            if verb in item:
+                if path.startswith("/files/"):
+                    item["x-variable"] = "UPLOAD_URL" if verb == "put" else "DOWNLOAD_URL"
+                call = Call(document, path, verb, item, item[verb])
+                item[verb]["x-codeSamples"] = [{"lang": lang, "label": label, "source": sample(call)}
+                                               for label, (lang, sample) in SAMPLES.items()]
+    for tag in document["tags"]:
+        tag["x-displayName"] = tag["name"].capitalize()
+    return document
 
 
-PRINTERS = {"json": json_of, "html": html_of}
+PRINTERS = {"json": json_of, "reference": reference_of}
 
 
 def main():
     if len(sys.argv) != 3 or sys.argv[1] not in PRINTERS:
         sys.exit(__doc__)
     printed = PRINTERS[sys.argv[1]](load(sys.argv[2]))
-    sys.stdout.buffer.write(printed.encode())
+    sys.stdout.buffer.write((json.dumps(printed, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 if __name__ == "__main__":

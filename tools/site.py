@@ -188,7 +188,7 @@ class Site:
 
 def operations(root):
     document = yaml.safe_load((root / "doc" / "openapi.yaml").read_text(encoding="utf-8"))
-    return [[f"{verb.upper()} {path}", "Reference", f"reference/#operation/{item[verb]['operationId']}",
+    return [[f"{verb.upper()} {path}", "Reference", f"reference/#tag/{item[verb]['tags'][0]}/operation/{item[verb]['operationId']}",
              f"{item[verb]['summary']} {item[verb].get('description', '')}"]
             for path, item in document["paths"].items() for verb in METHODS if verb in item]
 

@@ -90,27 +90,24 @@ def test_every_operation_has_a_description_and_a_unique_name():
     assert len(names) == len(set(names))
 
 
-def test_the_json_and_the_page_are_made_of_the_yaml(anonymous):
-    for kind, place in (("json", "openapi.json"), ("html", "docs")):
+def test_the_documents_are_made_of_the_yaml(anonymous):
+    for kind, place in (("json", "/api/v2/openapi.json"), ("reference", "/docs/reference/openapi.json")):
         command = [sys.executable, os.path.join(ROOT, "tools", "openapi.py"), kind, os.path.join(ROOT, "doc", "openapi.yaml")]
         done = subprocess.run(command, capture_output=True)
         assert done.returncode == 0, done.stderr
-        assert anonymous.get(f"/api/v2/{place}").body == done.stdout, f"{place} is not built from the current doc/openapi.yaml"
+        assert anonymous.get(place).body == done.stdout, f"{place} is not built from the current doc/openapi.yaml"
 
 
 def test_document_and_page_are_served_without_a_key(anonymous):
     document = anonymous.get("/api/v2/openapi.json")
     assert document.status == 200 and document.headers["Content-Type"].startswith("application/json")
     assert document.json["openapi"].startswith("3.1") and "x-shared" not in document.json
-    page = anonymous.get("/api/v2/docs")
-    assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
-    assert b"/api/v2/orders/anti-ai" in page.body
-    for place in ("openapi.json", "docs"):
-        beyond = anonymous.get(f"/api/v2/{place}", headers={"Range": "bytes=99999999-"})
-        assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
-        assert not repeated(beyond.headers) and beyond.json["requestId"] == beyond.headers["X-Request-Id"], beyond.headers
-    # The page loads nothing from other hosts.
-    assert b"src=" not in page.body and b"@import" not in page.body and b"<link" not in page.body
+    for place in ("docs", "docs/"):
+        page = anonymous.get(f"/api/v2/{place}")
+        assert (page.status, page.headers["Location"]) == (308, "/docs/reference/")
+    beyond = anonymous.get("/api/v2/openapi.json", headers={"Range": "bytes=99999999-"})
+    assert beyond.status == 416 and beyond.code == "VALIDATION_FAILED", beyond
+    assert not repeated(beyond.headers) and beyond.json["requestId"] == beyond.headers["X-Request-Id"], beyond.headers
 
 
 def test_the_codes_of_the_document_are_those_of_the_program():

@@ -1,4 +1,4 @@
-"""The service's own site: "/" for a person, the guides under /docs/."""
+"""The service's own site: "/" for a person, the guides and the reference under /docs/."""
 import html.parser
 import os
 import urllib.parse
@@ -91,7 +91,7 @@ def test_the_page_leads_to_the_console_only_while_it_runs(stack, anonymous):
 
 
 @pytest.mark.parametrize("path, status, location", [
-    ("/docs", 308, "/docs/"), ("/api/v2/docs/", 308, "/api/v2/docs")])
+    ("/docs", 308, "/docs/"), ("/api/v2/docs", 308, "/docs/reference/"), ("/api/v2/docs/", 308, "/docs/reference/")])
 def test_slashes_at_the_end_lead_on(anonymous, path, status, location):
     answer = anonymous.get(path)
     assert (answer.status, answer.headers["Location"]) == (status, location)
@@ -153,5 +153,37 @@ def test_the_search_finds_sections_and_operations(visit):
     visit.window.says("GET /api/v2/orders/stats/usage")
     visit.window.find("#search").clear()
     visit.window.find("#search").send_keys("rotating")
-    visit.window.click(visit.window.find(".found-list a[href='/docs/webhooks.html#rotating-the-secret']"))
+    # The list is drawn again after each letter.
+    visit.window.wait(lambda: visit.window.find(".found-list a[href='/docs/webhooks.html#rotating-the-secret']").click() or True, "a link")
     visit.window.says("Rotating the secret")
+
+
+REFERENCE = "/docs/reference/"
+REFERENCE_BYTES_MOST = 2_200_000
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_reference_shows_request_answer_and_samples(visit, width, theme):
+    visit.open(f"{REFERENCE}#tag/orders/operation/createWatermarkEmbedOrder", width, theme)
+    visit.window.says("Authentication", "Request samples", "Response samples")
+    visit.window.picture(f"site-reference-{width}-{theme}")
+    assert visit.window.overflow() == ""
+    assert visit.hosts() == {visit.origin}
+    tabs = {one.text for one in visit.window.all("[role=tab]")}
+    assert {"curl", "Python", "Node", "PHP"} <= tabs
+
+
+def test_the_reference_is_small_and_its_policy_allows_scripts_of_its_host_only(visit, anonymous):
+    visit.open(REFERENCE)
+    visit.window.says("Request samples")
+    total = visit.window.driver.execute_script("return performance.getEntriesByType('resource').reduce((sum, one) => sum + one.decodedBodySize, 0)")
+    assert 0 < total <= REFERENCE_BYTES_MOST
+    policy = anonymous.get(REFERENCE).headers["Content-Security-Policy"]
+    assert "script-src 'self';" in policy and "default-src 'none'" in policy and "unsafe-eval" not in policy
+
+
+def test_the_search_of_the_reference_finds_an_operation(visit):
+    visit.open(REFERENCE)
+    visit.window.find("[role=search] input").send_keys("rotate")
+    visit.window.says("Replace the secret")
