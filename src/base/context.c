@@ -32,6 +32,13 @@ void context_trace_join(struct context *context, const char *trace_id)
         snprintf(context->trace.id, sizeof context->trace.id, "%s", trace_id);
 }
 
+void context_order_end(struct context *context)
+{
+    context->order_id = 0;
+    if (!context->trace.is_given)
+        context->trace.id[0] = '\0';
+}
+
 void context_clear(struct context *context)
 {
     context->error = IW_OK;

@@ -67,6 +67,9 @@ void context_init_part(struct context *context, const struct context *caller);
  */
 void context_trace_join(struct context *context, const char *trace_id);
 
+/* The lines that follow are not about this order. */
+void context_order_end(struct context *context);
+
 /* Clears the error and its details; keeps identifiers, notes and arena. */
 void context_clear(struct context *context);
 

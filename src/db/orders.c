@@ -554,12 +554,12 @@ enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error =
-        db_run(db,
-               "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
-               "failed_file_count, result_count, thumbnail_store_key, created_at, started_at, expires_at, "
-               "(SELECT plan FROM accounts a WHERE a.id = account_id) FROM orders WHERE id = ? FOR UPDATE",
-               values, 1, &rows);
+    enum iw_error error = db_run(
+        db,
+        "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
+        "failed_file_count, result_count, thumbnail_store_key, created_at, started_at, expires_at, "
+        "(SELECT plan FROM accounts a WHERE a.id = account_id), trace_id FROM orders WHERE id = ? FOR UPDATE",
+        values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -579,6 +579,7 @@ enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct
     order->started_at_ms = db_next_integer(&columns);
     order->expires_at_ms = db_next_integer(&columns);
     order->plan = db_next_text(&columns);
+    order->trace_id = db_next_text(&columns);
     return orders_words_read(db->context, type, &order->type, status, &order->status);
 }
 

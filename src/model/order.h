@@ -117,6 +117,7 @@ struct order_progress {
     int64_t started_at_ms;
     int64_t expires_at_ms; /* 0 means never */
     const char *plan;      /* of the account */
+    const char *trace_id;  /* NULL: an older order */
 };
 
 /* A watermark text and the file that it marks. */

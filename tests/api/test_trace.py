@@ -116,6 +116,24 @@ def test_an_order_keeps_the_trace_of_its_creation(stack, receiver):
     assert delivery.headers["traceparent"].endswith("-00"), "the client does not sample its trace"
 
 
+def test_the_end_of_an_order_by_time_or_by_its_client_has_its_trace(stack, receiver):
+    account, trace = stack.account_new(), trace_new()
+    path, _ = hook_new(account, receiver)
+    body = {"files": [{"fileName": "a.jpg"}]}
+    late, deleted = (account.post(f"{ORDERS}/anti-ai", {"idempotencyKey": key, **body}, headers=parent(trace)).data["orderId"] for key in "ab")
+    answer = account.request("DELETE", f"{ORDERS}/{deleted}")
+    assert answer.status == 200 and [line["trace_id"] for line in request_line(stack, answer)] == [trace, trace]
+    stack.sql(f"UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = {late}")
+    account.wait(late)
+    end = time.monotonic() + 60
+    while not (found := [line for line in lines(stack, trace, "worker")["worker"] if line["event"] == "order_abandoned"]):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert [str(line["order_id"]) for line in found] == [late]
+    for delivery in receiver.wait(path, 2, 90):
+        assert TRACEPARENT.fullmatch(delivery.headers["traceparent"])[1] == trace
+
+
 def test_each_attempt_has_a_new_span_and_a_test_a_new_trace(stack, receiver):
     account = stack.account_new()
     path, hook = hook_new(account, receiver)

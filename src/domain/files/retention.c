@@ -229,6 +229,7 @@ static enum iw_error order_delete(const struct aging *aging, int64_t account_id,
         return context_fail(aging->domain->context, IW_ORDER_NOT_FOUND, NULL);
     if (error != IW_OK)
         return error;
+    context_trace_join(aging->domain->context, order.trace_id);
     if (!order_is_ended(order.status))
         return order_cancel(aging, &order, "The account deleted the order.", true, status);
     *status = order.status;
@@ -276,6 +277,8 @@ static enum iw_error due_end(const struct aging *aging, int64_t order_id, enum o
         *is_done = error == IW_OK && order.status == status && order.expires_at_ms != 0 &&
                    order.expires_at_ms <= aging->now_ms &&
                    order_next(order.type, order.status, event, &ending.next);
+        if (*is_done)
+            context_trace_join(db->context, order.trace_id);
         if (*is_done && status == ORDER_PENDING)
             error = order_fail(aging, &order, &ending);
         else if (*is_done)
@@ -295,7 +298,7 @@ static enum iw_error order_age(const struct aging *aging, int64_t order_id, enum
     (*count)++;
     context->order_id = order_id;
     log_event(LOG_INFO, context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
-    context->order_id = 0;
+    context_order_end(context);
     return status == ORDER_PENDING ? retention_order_clear(aging->domain, aging->storage, order_id) : IW_OK;
 }
 
@@ -345,8 +348,10 @@ static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool
                                       .sentence = iw_error_sentence(IW_PROCESSING_CRASHED)};
         error = orders_progress_lock(db, order_id, &order);
         *is_done = error == IW_OK && order_next(order.type, order.status, ORDER_EVENT_FAIL, &ending.next);
-        if (*is_done)
+        if (*is_done) {
+            context_trace_join(db->context, order.trace_id);
             error = order_fail(aging, &order, &ending);
+        }
         if (*is_done && error == IW_OK)
             error = order_erase(aging, order_id);
     }
@@ -373,8 +378,10 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
         (*count)++;
         error = retention_batch_next(&batch, retention_inputs_forget(&batch.domain, &order_id, 1), order_id);
         domain->context->order_id = order_id;
+        context_trace_join(domain->context, batch.context.trace.id);
         log_event(LOG_ERROR, domain->context, "order_stuck", LOG_TEXT("reason", "retried_for_too_long"));
-        domain->context->order_id = 0;
+        context_order_end(domain->context);
+        context_order_end(&batch.context);
     }
     return retention_batch_end(&batch, error);
 }

@@ -213,7 +213,7 @@ static enum iw_error check_run(struct domain *domain, const struct check *check)
     if (error == IW_OK)
         error = is_over ? checks_delete(&domain->db, check->order_id)
                         : checks_move(&domain->db, check->order_id, now_ms + pause_ms);
-    domain->context->order_id = 0;
+    context_order_end(domain->context);
     return error;
 }
 
