@@ -240,12 +240,27 @@ static bool event_take(void *user, const struct webhook_event *event)
     return stream_pass(stream);
 }
 
-static enum iw_error events_page(struct request *request, int64_t id, const struct page *page)
+/* Reads the filters of a list of events.  A delivery that is being sent is shown as pending. */
+static void events_filter_read(struct request *request, const struct page *page, struct events_filter *filter)
+{
+    const char *status = request_query(request, "status");
+    *filter = (struct events_filter){.keyword = page->keyword, .states = status};
+    if (status == NULL || status[0] == '\0')
+        filter->states = NULL;
+    else if (strcmp(status, delivery_state_name(DELIVERY_PENDING)) == 0)
+        filter->states = "PENDING,SENDING";
+    else if (strcmp(status, delivery_state_name(DELIVERY_DELIVERED)) != 0 &&
+             strcmp(status, delivery_state_name(DELIVERY_FAILED)) != 0)
+        context_detail(request->context, "status", "is \"%.40s\"; it must be PENDING, DELIVERED or FAILED",
+                       status);
+}
+
+static enum iw_error events_page(struct request *request, int64_t id, const struct page *page,
+                                 const struct events_filter *filter)
 {
     struct webhook_event_rows rows;
     const struct webhooks_page range = {page->limit, page_offset(page)};
-    enum iw_error error =
-        webhook_events(request->domain, request->account->id, id, page->keyword, &range, &rows);
+    enum iw_error error = webhook_events(request->domain, request->account->id, id, filter, &range, &rows);
     if (error != IW_OK)
         return error;
     struct render *render = page_begin(request, "events");
@@ -262,20 +277,22 @@ static enum iw_error events(struct request *request)
 {
     int64_t id;
     struct page page;
+    struct events_filter filter;
     enum iw_error error = path_id(request, &id);
     if (error != IW_OK)
         return error;
     page_read(request, &page);
+    events_filter_read(request, &page, &filter);
     error = context_validated(request->context);
     if (error == IW_OK)
         error = page_place_take(request, &page);
     if (error != IW_OK)
         return error;
     if (page.limit != page_limit_all)
-        return events_page(request, id, &page);
+        return events_page(request, id, &page, &filter);
     struct stream stream;
     stream_init(&stream, request, &page, "events");
-    return stream_end(&stream, webhook_events_stream(request->domain, request->account->id, id, page.keyword,
+    return stream_end(&stream, webhook_events_stream(request->domain, request->account->id, id, &filter,
                                                      event_take, &stream));
 }
 

@@ -174,6 +174,9 @@ static const struct config_key keys[] = {
     INTEGER(console, audit_kept_days, "400", 1, 3650, true, "Days after which a security event is deleted."),
     TEXT(console, operator_contact, "", true,
          "Email address or URL at which users reach the operator; the console shows it."),
+    BOOLEAN(console, keep_bodies, "yes", true,
+            "Whether the console shows the start of bodies without secrets, of changes and errors of the API "
+            "for 7 days, and of webhook deliveries."),
     KIND(CONFIG_MAIL_URL, mail, url, "", true,
          "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; if empty, no mail is sent."),
     KIND(CONFIG_MAILBOX, mail, from, "", true,

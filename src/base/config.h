@@ -86,6 +86,7 @@ struct config {
     int64_t console_hash_memory_bytes;
     int64_t console_audit_kept_days;
     const char *console_operator_contact;
+    bool console_keep_bodies;
     /* [mail] */
     const char *mail_url; /* if "", no mail is sent */
     const char *mail_from;

@@ -1,4 +1,4 @@
-/* Audit log and request log. */
+/* Audit log, request log, and the bodies of requests and webhook deliveries. */
 #include <string.h>
 
 #include "api/page.h"
@@ -8,6 +8,7 @@
 #include "console/view.h"
 #include "domain/accounts/account.h"
 #include "domain/accounts/request_log.h"
+#include "domain/webhooks/webhook_event.h"
 #include "http/response.h"
 
 enum { status_least = 100, status_most = 599, status_class = 100 };
@@ -134,8 +135,53 @@ static enum iw_error requests_show(struct request *request)
     return IW_OK;
 }
 
+static enum iw_error bodies_show(struct request *request)
+{
+    struct request_log_row row;
+    enum iw_error error = request_log_find_bodies(request->domain, request->account->id,
+                                                  request_capture(request, "request"), &row);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_string(render, "requestBody", row.request_body);
+    render_string(render, "responseBody", row.response_body);
+    render_object_end(render);
+    return IW_OK;
+}
+
+/* ---- webhook deliveries ---- */
+
+static enum iw_error exchange_show(struct request *request)
+{
+    int64_t id, event_id;
+    struct deliveries_exchange exchange;
+    enum iw_error error = view_id(request, "webhookId", &id);
+    if (error == IW_OK)
+        error = view_id(request, "eventId", &event_id);
+    if (error == IW_OK)
+        error = webhook_event_exchange(request->domain, request->account->id, id, event_id, &exchange);
+    if (error != IW_OK)
+        return error;
+    struct render *render = response_data(request);
+    render_object_begin(render, "data");
+    render_array_begin(render, "headers");
+    for (const char *line = exchange.headers; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        render_string_n(render, NULL, line, length);
+        line += length + (line[length] == '\n');
+    }
+    render_array_end(render);
+    render_string(render, "payload", exchange.payload);
+    render_string(render, "responseBody", exchange.answer[0] != '\0' ? exchange.answer : NULL);
+    render_object_end(render);
+    return IW_OK;
+}
+
 const struct route console_activity[] = {
     {METHOD_GET, "/api/audit", audit_show, 0},
     {METHOD_GET, "/api/requests", requests_show, 0},
+    {METHOD_GET, "/api/requests/{request}/bodies", bodies_show, 0},
+    {METHOD_GET, "/api/webhooks/{webhookId}/events/{eventId}/bodies", exchange_show, 0},
     {.pattern = NULL},
 };

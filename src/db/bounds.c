@@ -5,20 +5,23 @@ static const struct {
     const char *edge;
     const char *table_delete;
     const char *account_delete;
+    int64_t table_rows;
 } statements[BOUNDS_COUNT] = {
-#define BOUNDS_STATEMENTS(table)                                                                             \
+#define BOUNDS_STATEMENTS(table, account_rows, table_rows)                                                   \
     {                                                                                                        \
         "SELECT id, account_id FROM " table " ORDER BY id DESC LIMIT 1",                                     \
-            "SELECT id FROM " table " WHERE account_id = ? ORDER BY id DESC LIMIT 1 OFFSET 100000",          \
+            "SELECT id FROM " table " WHERE account_id = ? ORDER BY id DESC LIMIT 1 OFFSET " account_rows,   \
             "DELETE FROM " table " WHERE id <= ? ORDER BY id LIMIT 5000",                                    \
-            "DELETE FROM " table " WHERE account_id = ? AND id <= ? ORDER BY id LIMIT 5000"                  \
+            "DELETE FROM " table " WHERE account_id = ? AND id <= ? ORDER BY id LIMIT 5000", table_rows      \
     }
-    [BOUNDS_REQUESTS] = BOUNDS_STATEMENTS("request_log"),
-    [BOUNDS_EVENTS] = BOUNDS_STATEMENTS("audit_events"),
+    [BOUNDS_REQUESTS] = BOUNDS_STATEMENTS("request_log", "100000", bounds_table_rows),
+    [BOUNDS_BODIES] = BOUNDS_STATEMENTS("request_bodies", "10000", bounds_table_bodies),
+    [BOUNDS_EVENTS] = BOUNDS_STATEMENTS("audit_events", "100000", bounds_table_rows),
 #undef BOUNDS_STATEMENTS
 };
 
-_Static_assert(bounds_account_rows == 100000 && bounds_step == 5000, "the statements have the numbers");
+_Static_assert(bounds_account_rows == 100000 && bounds_account_bodies == 10000 && bounds_step == 5000,
+               "the statements have the numbers");
 
 static enum iw_error account_trim(const struct db *db, enum bounds_table table, int64_t account_id,
                                   int64_t *count)
@@ -43,7 +46,7 @@ enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t 
         return error;
     struct db_row columns = db_row(&rows, 0);
     int64_t newest_id = db_next_integer(&columns), account_id = db_next_integer(&columns);
-    const struct db_value beyond[] = {db_integer(newest_id - bounds_table_rows)};
+    const struct db_value beyond[] = {db_integer(newest_id - statements[table].table_rows)};
     error = query_change(db, statements[table].table_delete, beyond, 1, count);
     if (error == IW_OK)
         error = account_trim(db, table, account_id, &of_account);

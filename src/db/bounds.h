@@ -1,5 +1,5 @@
 /*
- * Bounds of the tables that grow with requests: request_log and audit_events.
+ * Bounds of the tables that grow with requests: request_log, request_bodies and audit_events.
  *
  * The newest rows of an account are kept, and the newest rows of the table. Ids grow with time.
  */
@@ -11,12 +11,15 @@
 #include "base/context.h"
 #include "db/query.h"
 
-enum bounds_table { BOUNDS_REQUESTS, BOUNDS_EVENTS, BOUNDS_COUNT };
+enum bounds_table { BOUNDS_REQUESTS, BOUNDS_BODIES, BOUNDS_EVENTS, BOUNDS_COUNT };
 
 enum {
     /* A row of the request log takes 420 bytes with the index: 42 MB an account, 4.2 GB in all. */
     bounds_account_rows = 100000,
     bounds_table_rows = 10000000,
+    /* A row of bodies takes up to 8.3 kB, usually 2 kB: 83 MB an account, 4.2 GB in all. */
+    bounds_account_bodies = 10000,
+    bounds_table_bodies = 500000,
     bounds_step = 5000
 };
 

@@ -284,6 +284,39 @@ enum iw_error deliveries_record(const struct db *db, const struct deliveries_att
     return error;
 }
 
+enum iw_error deliveries_exchange_keep(const struct db *db, int64_t id,
+                                       const struct deliveries_exchange *exchange)
+{
+    const struct db_value values[] = {db_text(exchange->headers), db_text(exchange->payload),
+                                      db_text(exchange->answer), db_integer(id)};
+    return db_run(
+        db,
+        "INSERT INTO delivery_bodies (delivery_id, headers, payload, answer) SELECT id, ?, ?, ? FROM "
+        "webhook_deliveries WHERE id = ? ON DUPLICATE KEY UPDATE headers = VALUES(headers), payload = "
+        "VALUES(payload), answer = VALUES(answer)",
+        values, 4, NULL);
+}
+
+enum iw_error deliveries_exchange_find(const struct db *db, int64_t webhook_id, int64_t event_id,
+                                       struct deliveries_exchange *exchange, bool *is_found)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(webhook_id), db_integer(event_id)};
+    enum iw_error error =
+        db_run(db,
+               "SELECT b.headers, b.payload, b.answer FROM webhook_deliveries d JOIN "
+               "delivery_bodies b ON b.delivery_id = d.id WHERE d.webhook_id = ? AND d.event_id = ?",
+               values, 2, &rows);
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    exchange->headers = db_next_text(&columns);
+    exchange->payload = db_next_text(&columns);
+    exchange->answer = db_next_text(&columns);
+    return IW_OK;
+}
+
 enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
                                   int64_t until_ms)
 {

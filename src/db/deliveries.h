@@ -81,6 +81,21 @@ struct deliveries_attempt {
 enum iw_error deliveries_record(const struct db *db, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason) IW_MUST_USE;
 
+/* What the last attempt sent and received: starts without secrets (base/redact.h). */
+struct deliveries_exchange {
+    const char *headers; /* one a line */
+    const char *payload;
+    const char *answer; /* "": none */
+};
+
+/* Replaces the exchange of an earlier attempt.  No error if the delivery was deleted meanwhile. */
+enum iw_error deliveries_exchange_keep(const struct db *db, int64_t id,
+                                       const struct deliveries_exchange *exchange) IW_MUST_USE;
+
+/* Reads the exchange of an event's delivery to a webhook.  *is_found is false if none is kept. */
+enum iw_error deliveries_exchange_find(const struct db *db, int64_t webhook_id, int64_t event_id,
+                                       struct deliveries_exchange *exchange, bool *is_found) IW_MUST_USE;
+
 /* Returns a leased delivery that was not sent, due at a later time. A lost lease is not an error. */
 enum iw_error deliveries_postpone(const struct db *db, const struct delivery *delivery, const char *reason,
                                   int64_t until_ms) IW_MUST_USE;

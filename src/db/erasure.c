@@ -46,6 +46,7 @@ enum iw_error erasure_step(const struct db *db, int64_t account_id, bool *is_gon
         "DELETE FROM order_segments WHERE account_id = ? LIMIT 1000",
         "DELETE FROM usage_days WHERE account_id = ? LIMIT 1000",
         "DELETE FROM request_log WHERE account_id = ? LIMIT 1000",
+        "DELETE FROM request_bodies WHERE account_id = ? LIMIT 1000",
         "DELETE FROM audit_events WHERE account_id = ? LIMIT 1000",
         "DELETE FROM invitations WHERE account_id = ? LIMIT 1000",
         "DELETE FROM users WHERE account_id = ? LIMIT 1000",

@@ -10,7 +10,11 @@
     "d.reason, d.available_at, d.tried_at, d.delivered_at FROM webhook_deliveries d JOIN webhook_events e "  \
     "ON e.id = d.event_id WHERE d.webhook_id = ? "
 
-#define EVENT_KEYWORD "AND (? IS NULL OR CONVERT(e.type USING utf8mb4) LIKE ? OR e.id = ? OR e.order_id = ?) "
+#define EVENT_FILTER                                                                                         \
+    "AND (? IS NULL OR CONVERT(e.type USING utf8mb4) LIKE ? OR e.id = ? OR e.order_id = ?) AND (? IS NULL "  \
+    "OR FIND_IN_SET(d.status, ?)) "
+
+enum { filter_values = 7 };
 
 enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written)
 {
@@ -63,18 +67,29 @@ static void event_read(struct db_row *columns, struct webhook_event *event)
     event->delivered_ms = db_next_integer(columns);
 }
 
-enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
+/* Fills the parameters of a list: the webhook and EVENT_FILTER. */
+static void filter_write(struct arena *arena, int64_t webhook_id, const struct events_filter *filter,
+                         struct db_value values[filter_values])
+{
+    const char *pattern = query_pattern(arena, filter->keyword);
+    int64_t id = id_of(filter->keyword);
+    const struct db_value all[filter_values] = {
+        db_integer(webhook_id), db_text(pattern),        db_text(pattern),       db_integer(id),
+        db_integer(id),         db_text(filter->states), db_text(filter->states)};
+    for (unsigned i = 0; i < filter_values; i++)
+        values[i] = all[i];
+}
+
+enum iw_error events_list(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
                           const struct webhooks_page *page, struct webhook_event **events, size_t *count)
 {
     struct db_rows rows;
-    const char *pattern = query_pattern(db->context->arena, keyword);
-    int64_t id = id_of(keyword);
-    const struct db_value values[] = {
-        db_integer(webhook_id),  db_text(pattern), db_text(pattern),
-        db_integer(id),          db_integer(id),   db_integer(page->limit < 0 ? INT64_MAX : page->limit),
-        db_integer(page->offset)};
-    enum iw_error error =
-        db_run(db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC LIMIT ? OFFSET ?", values, 7, &rows);
+    struct db_value values[filter_values + 2];
+    filter_write(db->context->arena, webhook_id, filter, values);
+    values[filter_values] = db_integer(page->limit < 0 ? INT64_MAX : page->limit);
+    values[filter_values + 1] = db_integer(page->offset);
+    enum iw_error error = db_run(db, EVENT_COLUMNS EVENT_FILTER "ORDER BY d.event_id DESC LIMIT ? OFFSET ?",
+                                 values, filter_values + 2, &rows);
     if (error != IW_OK)
         return error;
     *events = arena_array(db->context->arena, rows.count + 1, sizeof **events);
@@ -100,30 +115,27 @@ static bool stream_row(void *user, struct db_row *columns)
     return stream->take(stream->user, &event);
 }
 
-enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char *keyword,
+enum iw_error events_stream(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
                             bool (*take)(void *user, const struct webhook_event *event), void *user)
 {
     struct event_stream stream = {take, user};
-    const char *pattern = query_pattern(db->context->arena, keyword);
-    int64_t id = id_of(keyword);
-    const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
-                                      db_integer(id), db_integer(id)};
+    struct db_value values[filter_values];
+    filter_write(db->context->arena, webhook_id, filter, values);
     /* The index webhook_deliveries_once yields the rows in this order, so nothing is sorted or buffered. */
-    return db_stream(db, EVENT_COLUMNS EVENT_KEYWORD "ORDER BY d.event_id DESC", values, 5, stream_row,
-                     &stream);
+    return db_stream(db, EVENT_COLUMNS EVENT_FILTER "ORDER BY d.event_id DESC", values, filter_values,
+                     stream_row, &stream);
 }
 
-enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *keyword, int64_t *count)
+enum iw_error events_count(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
+                           int64_t *count)
 {
-    const char *pattern = query_pattern(db->context->arena, keyword);
-    int64_t id = id_of(keyword);
-    const struct db_value values[] = {db_integer(webhook_id), db_text(pattern), db_text(pattern),
-                                      db_integer(id), db_integer(id)};
+    struct db_value values[filter_values];
+    filter_write(db->context->arena, webhook_id, filter, values);
     return query_number(
         db,
         "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_events e ON e.id = d.event_id "
-        "WHERE d.webhook_id = ? " EVENT_KEYWORD,
-        values, 5, count);
+        "WHERE d.webhook_id = ? " EVENT_FILTER,
+        values, filter_values, count);
 }
 
 enum iw_error events_find(const struct db *db, int64_t webhook_id, int64_t event_id,

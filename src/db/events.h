@@ -28,8 +28,14 @@ struct events_row {
  */
 enum iw_error events_insert(const struct db *db, const struct events_row *row, bool *is_written) IW_MUST_USE;
 
-/* One page of a webhook's events, newest first; the array is in the arena.  keyword: see webhooks_list. */
-enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *keyword,
+/* The conditions of a list.  NULL means no condition. */
+struct events_filter {
+    const char *keyword; /* see webhooks_list */
+    const char *states;  /* of the delivery: "PENDING,SENDING" */
+};
+
+/* One page of a webhook's events, newest first; the array is in the arena. */
+enum iw_error events_list(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
                           const struct webhooks_page *page, struct webhook_event **events,
                           size_t *count) IW_MUST_USE;
 
@@ -37,11 +43,11 @@ enum iw_error events_list(const struct db *db, int64_t webhook_id, const char *k
  * Passes all events to the callback, unbuffered. The event is valid during the callback, which returns false
  * to stop.
  */
-enum iw_error events_stream(const struct db *db, int64_t webhook_id, const char *keyword,
+enum iw_error events_stream(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
                             bool (*take)(void *user, const struct webhook_event *event),
                             void *user) IW_MUST_USE;
 
-enum iw_error events_count(const struct db *db, int64_t webhook_id, const char *keyword,
+enum iw_error events_count(const struct db *db, int64_t webhook_id, const struct events_filter *filter,
                            int64_t *count) IW_MUST_USE;
 
 /* An event that has a delivery to this webhook. */

@@ -39,6 +39,7 @@ static const struct {
     {"audit_events", {NONE, RA, "SELECT (id, account_id, at), DELETE"}},
     {"mails", {NONE, "INSERT", ALL}},
     {"request_log", {"INSERT", R, "SELECT (id, account_id, at), DELETE"}},
+    {"request_bodies", {"INSERT", R, "SELECT (id, account_id, at), DELETE"}},
 
     /* Orders. A deletion cancels or removes the jobs of an order; only the worker leases and records jobs. */
     {"orders", {ALL, ALL, ALL}},
@@ -62,6 +63,7 @@ static const struct {
     {"webhook_secrets", {ALL, ALL, ALL}},
     {"webhook_events", {RA, RA, ALL}},
     {"webhook_deliveries", {RW, RW, ALL}},
+    {"delivery_bodies", {NONE, R, RW}},
 };
 
 enum { table_count = sizeof grants / sizeof grants[0] };

@@ -1,37 +1,92 @@
 #include "db/request_log.h"
 
+#include <string.h>
+
 #include "base/text.h"
 
-enum { insert_columns = 9, group_max = 64 };
+enum { log_columns = 9, body_columns = 5, group_max = 64 };
+
+/* A statement that inserts any number of rows. */
+struct insertion {
+    const char *head;  /* "INSERT INTO t (a, b) VALUES " */
+    const char *marks; /* "(?, ?)" */
+    unsigned columns;
+};
 
 /* Inserts count rows with one statement. Only powers of two occur, so that few statements are prepared. */
-static enum iw_error group_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
+static enum iw_error group_insert(const struct db *db, const struct insertion *insertion,
+                                  const struct db_value *values, unsigned count)
 {
     struct text sql;
-    struct db_value *values = arena_array(db->context->arena, (size_t)count * insert_columns, sizeof *values);
     text_init(&sql, db->context->arena);
-    text_add_string(&sql,
-                    "INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, "
-                    "ms, at) VALUES ");
+    text_add_string(&sql, insertion->head);
+    for (unsigned i = 0; i < count; i++)
+        text_printf(&sql, "%s%s", i == 0 ? "" : ", ", insertion->marks);
+    return db_run(db, sql.data, values, count * insertion->columns, NULL);
+}
+
+static enum iw_error rows_insert(const struct db *db, const struct insertion *insertion,
+                                 const struct db_value *values, unsigned count)
+{
+    enum iw_error error = IW_OK;
+    for (unsigned group = group_max; error == IW_OK && group > 0; group /= 2)
+        for (; error == IW_OK && count >= group; values += group * insertion->columns, count -= group)
+            error = group_insert(db, insertion, values, group);
+    return error;
+}
+
+static enum iw_error bodies_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
+{
+    static const struct insertion bodies = {
+        "INSERT INTO request_bodies (account_id, request_id, request_body, response_body, at) VALUES ",
+        "(?, ?, ?, ?, ?)", body_columns};
+    struct db_value *values = arena_array(db->context->arena, (size_t)count * body_columns, sizeof *values);
+    unsigned kept = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct db_value row[insert_columns] = {
-            db_integer(rows[i].account_id), db_integer(rows[i].key_id), db_text(rows[i].request_id),
-            db_text(rows[i].method),        db_text(rows[i].path),      db_integer(rows[i].status),
-            db_text(rows[i].code),          db_integer(rows[i].ms),     db_time(rows[i].at_ms)};
-        for (unsigned column = 0; column < insert_columns; column++)
-            values[i * insert_columns + column] = row[column];
-        text_add_string(&sql, i == 0 ? "(?, ?, ?, ?, ?, ?, ?, ?, ?)" : ", (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        if (rows[i].request_body == NULL)
+            continue;
+        const struct db_value row[body_columns] = {db_integer(rows[i].account_id),
+                                                   db_text(rows[i].request_id), db_text(rows[i].request_body),
+                                                   db_text(rows[i].response_body), db_time(rows[i].at_ms)};
+        memcpy(&values[kept++ * body_columns], row, sizeof row);
     }
-    return db_run(db, sql.data, values, count * insert_columns, NULL);
+    return rows_insert(db, &bodies, values, kept);
 }
 
 enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
-    enum iw_error error = IW_OK;
-    for (unsigned group = group_max; error == IW_OK && group > 0; group /= 2)
-        for (; error == IW_OK && count >= group; rows += group, count -= group)
-            error = group_insert(db, rows, group);
-    return error;
+    static const struct insertion log = {"INSERT INTO request_log (account_id, key_id, request_id, method, "
+                                         "path, status, code, ms, at) VALUES ",
+                                         "(?, ?, ?, ?, ?, ?, ?, ?, ?)", log_columns};
+    struct db_value *values = arena_array(db->context->arena, (size_t)count * log_columns, sizeof *values);
+    for (unsigned i = 0; i < count; i++) {
+        const struct db_value row[log_columns] = {
+            db_integer(rows[i].account_id), db_integer(rows[i].key_id), db_text(rows[i].request_id),
+            db_text(rows[i].method),        db_text(rows[i].path),      db_integer(rows[i].status),
+            db_text(rows[i].code),          db_integer(rows[i].ms),     db_time(rows[i].at_ms)};
+        memcpy(&values[i * log_columns], row, sizeof row);
+    }
+    enum iw_error error = rows_insert(db, &log, values, count);
+    return error == IW_OK ? bodies_insert(db, rows, count) : error;
+}
+
+enum iw_error request_log_bodies(const struct db *db, int64_t account_id, const char *request_id,
+                                 struct request_log_row *row, bool *is_found)
+{
+    struct db_rows rows;
+    const struct db_value values[] = {db_integer(account_id), db_text(request_id)};
+    enum iw_error error =
+        db_run(db,
+               "SELECT request_body, response_body FROM request_bodies WHERE id = (SELECT MAX(id) FROM "
+               "request_bodies FORCE INDEX (request_bodies_account) WHERE account_id = ? AND request_id = ?)",
+               values, 2, &rows);
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    row->request_body = db_next_text(&columns);
+    row->response_body = db_next_text(&columns);
+    return IW_OK;
 }
 
 #define LOG_FILTER                                                                                           \
@@ -124,17 +179,32 @@ enum iw_error request_log_page(const struct db *db, const struct request_log_fil
                : error;
 }
 
-/* Ids grow with time, so that no index on the time is needed. */
+/*
+ * Ids grow with time, so that no index on the time is needed.  A row of bodies has up to 8 KB, so that fewer
+ * are read at a time.
+ */
+static const struct {
+    const char *last;
+    const char *delete;
+} old_rows[] = {
+    {"SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
+     "DELETE FROM request_log WHERE id <= ?"},
+    {"SELECT MAX(id) FROM (SELECT id, at FROM request_bodies ORDER BY id LIMIT 1000) oldest WHERE at < ?",
+     "DELETE FROM request_bodies WHERE id <= ?"},
+};
+
 enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count)
 {
-    int64_t last_id = 0;
-    const struct db_value before[] = {db_time(before_ms)};
-    enum iw_error error = query_number(
-        db, "SELECT MAX(id) FROM (SELECT id, at FROM request_log ORDER BY id LIMIT 5000) oldest WHERE at < ?",
-        before, 1, &last_id);
-    const struct db_value last[] = {db_integer(last_id)};
+    enum iw_error error = IW_OK;
     *count = 0;
-    return error == IW_OK && last_id > 0
-               ? query_change(db, "DELETE FROM request_log WHERE id <= ?", last, 1, count)
-               : error;
+    for (size_t i = 0; error == IW_OK && i < sizeof old_rows / sizeof old_rows[0]; i++) {
+        int64_t last_id = 0, deleted = 0;
+        const struct db_value before[] = {db_time(before_ms)};
+        error = query_number(db, old_rows[i].last, before, 1, &last_id);
+        const struct db_value last[] = {db_integer(last_id)};
+        if (error == IW_OK && last_id > 0)
+            error = query_change(db, old_rows[i].delete, last, 1, &deleted);
+        *count += deleted;
+    }
+    return error;
 }

@@ -2,6 +2,7 @@
 #ifndef DB_REQUEST_LOG_H
 #define DB_REQUEST_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/context.h"
@@ -17,9 +18,11 @@ struct request_log_row {
     const char *code; /* "" means no error */
     int64_t ms;
     int64_t at_ms;
+    const char *request_body;  /* NULL if no bodies are kept, otherwise the starts of both (base/redact.h) */
+    const char *response_body; /* in UTF-8 */
 };
 
-/* Inserts rows in a few statements. */
+/* Inserts rows and their bodies in a few statements. */
 enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows,
                                  unsigned count) IW_MUST_USE;
 
@@ -52,7 +55,11 @@ struct request_log_rows {
 enum iw_error request_log_page(const struct db *db, const struct request_log_filter *filter,
                                struct request_log_rows *rows) IW_MUST_USE;
 
-/* Deletes some older rows and sets *count to their number. */
+/* Reads the bodies of a request. *is_found is false if none are kept. */
+enum iw_error request_log_bodies(const struct db *db, int64_t account_id, const char *request_id,
+                                 struct request_log_row *row, bool *is_found) IW_MUST_USE;
+
+/* Deletes some older rows and bodies, and sets *count to their number. */
 enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
 
 #endif

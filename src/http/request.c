@@ -295,6 +295,10 @@ enum iw_error request_json(struct request *request, const struct request_array *
                             "The Content-Encoding is %.40s; send the body without an encoding.", coding);
     text_init(&body, request->arena);
     enum iw_error error = body_read_all(request, &body);
+    if (error == IW_OK) {
+        request->body = body.data;
+        request->body_length = body.length;
+    }
     if (error == IW_OK && body.length > small_bytes_max)
         error = large_body_check(request, &body, longest);
     if (error == IW_OK)

@@ -91,6 +91,8 @@ struct request {
     bool is_query_read;
 
     uint64_t body_read_bytes;
+    const char *body; /* of request_json, as received; NULL before it, and after an error of the transfer */
+    size_t body_length;
     int64_t started_ms; /* monotonic */
 
     struct request_log *log; /* of this process; NULL if no log is kept */

@@ -100,6 +100,12 @@ static void request_print(const struct request *request, enum iw_error error, in
               LOG_NUMBER("ms", ms));
 }
 
+/* Reads that succeed are the most requests, and say the least: their bodies are not kept. */
+static bool keeps_bodies(const struct request *request, enum iw_error error)
+{
+    return request->config->console_keep_bodies && (request->method != METHOD_GET || error != IW_OK);
+}
+
 /* Records requests with an API key, for the developers of the account. */
 static void request_note(const struct request *request, enum iw_error error, int64_t ms)
 {
@@ -107,6 +113,10 @@ static void request_note(const struct request *request, enum iw_error error, int
     /* A request that the rate limiter refused adds no row, because a client could send thousands a second. */
     if (account == NULL || account->key_id == 0 || error == IW_RATE_LIMIT_EXCEEDED)
         return;
+    const struct request_log_pair bodies = {.request = request->body != NULL ? request->body : "",
+                                            .request_bytes = request->body_length,
+                                            .response = request->response.body.data,
+                                            .response_bytes = request->response.body.length};
     request_log_add(request->log,
                     &(struct request_log_row){.account_id = account->id,
                                               .key_id = account->key_id,
@@ -116,7 +126,8 @@ static void request_note(const struct request *request, enum iw_error error, int
                                               .status = request->response.status,
                                               .code = error != IW_OK ? iw_error_code(error) : "",
                                               .ms = ms,
-                                              .at_ms = clock_now_ms()});
+                                              .at_ms = clock_now_ms()},
+                    keeps_bodies(request, error) ? &bodies : NULL);
 }
 
 void serve(struct request *request, const struct route *const *tables)

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "base/redact.h"
+#include "base/text.h"
 #include "db/deliveries.h"
 #include "db/events.h"
 #include "db/leases.h"
@@ -39,12 +41,14 @@ struct deliver_attempt {
     bool is_failing; /* the previous attempt at the receiver failed */
     struct delivery delivery;
     int64_t begun_ms; /* monotonic */
+    struct payload payload;
 
     bool is_answered;      /* the fields below are valid */
     int64_t record_at_ms;  /* monotonic */
     int64_t give_up_at_ms; /* monotonic: end of the lease; then another worker may hold it */
     struct delivery_answer answer;
     const char *reason; /* constant */
+    const char *body;   /* the start of the answer, without secrets */
 };
 
 /* As shared_database_report, for deliveries; the worker's own report logs that the database is back. */
@@ -114,33 +118,34 @@ static void attempt_done(void *user, const struct fetch_result *result)
                                                .status = result->status,
                                                .retry_after_s = result->retry_after_s};
     attempt->reason = attempt->answer.is_answered ? "status" : result->reason;
+    attempt->body = redact(attempt->arena, result->answer, result->answer_bytes, fetch_answer_size);
 }
 
 static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct deliveries_lease *lease)
 {
     struct deliver *deliver = attempt->deliver;
     struct shared *shared = deliver->shared;
-    struct payload payload;
+    struct payload *payload = &attempt->payload;
     struct domain domain = {.context = &attempt->context,
                             .config = shared->domain.config,
                             .db = attempt_db(attempt),
                             .storage = shared->domain.storage,
                             .presign = deliver->presign,
                             .secret_box = &deliver->secret_box};
-    enum iw_error error = payload_build(&domain, lease, attempt->delivery.event_id, &payload);
+    enum iw_error error = payload_build(&domain, lease, attempt->delivery.event_id, payload);
     if (error != IW_OK)
         return error;
     struct fetch_request request = {.method = FETCH_POST,
                                     .url = lease->url,
                                     .source = -1,
                                     .target = -1,
-                                    .body = payload.body,
-                                    .body_bytes = payload.body_bytes,
+                                    .body = payload->body,
+                                    .body_bytes = payload->body_bytes,
                                     .timeout_s = shared->domain.config->webhooks_timeout_s,
                                     .redirects_max = 0,
                                     .done = attempt_done,
                                     .user = attempt};
-    memcpy(request.headers, payload.headers, sizeof payload.headers);
+    memcpy(request.headers, payload->headers, sizeof payload->headers);
     return sender_send(&deliver->sender, &attempt->context, &request);
 }
 
@@ -199,6 +204,30 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
     context_clear(&attempt->context);
 }
 
+/*
+ * Keeps what was sent and answered, for the console.  A failure is only logged, because the delivery itself
+ * is recorded.
+ */
+static void exchange_keep(struct deliver_attempt *attempt)
+{
+    struct text headers;
+    const struct config *config = attempt->deliver->shared->domain.config;
+    const struct db db = attempt_db(attempt);
+    if (!config->console_enabled || !config->console_keep_bodies)
+        return;
+    text_init(&headers, attempt->arena);
+    for (unsigned i = 0; i < payload_headers_count && attempt->payload.headers[i] != NULL; i++)
+        text_printf(&headers, "%s%s", i == 0 ? "" : "\n", attempt->payload.headers[i]);
+    const struct deliveries_exchange exchange = {
+        .headers = redact(attempt->arena, headers.data, headers.length, redact_body_max),
+        .payload =
+            redact(attempt->arena, attempt->payload.body, attempt->payload.body_bytes, redact_body_max),
+        .answer = attempt->body};
+    if (deliveries_exchange_keep(&db, attempt->delivery.id, &exchange) != IW_OK)
+        log_failure(&attempt->context, "delivery_bodies_not_kept");
+    context_clear(&attempt->context);
+}
+
 /* Frees the attempt.  If the database is away, keeps it until the lease ends. */
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
@@ -221,6 +250,8 @@ static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
         attempt->record_at_ms = now_ms + record_retry_ms;
         return;
     }
+    if (error == IW_OK)
+        exchange_keep(attempt);
     if (error == IW_OK)
         record_log(attempt, &verdict, inactive_reason);
     if (error == IW_OK && inactive_reason != NULL)

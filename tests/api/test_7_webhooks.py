@@ -752,6 +752,9 @@ def test_events_are_listed_newest_first(webhook_of):
                                    "responseStatus", "reason", "lastAttemptAt", "nextAttemptAt", "deliveredAt"}
     assert [item["eventId"] for item in hook.events(keyword=events[0]).items] == [events[0]]
     assert len(hook.events(keyword="TEST").items) == 3 and hook.events(keyword="order.").items == []
+    assert len(hook.events(status="DELIVERED").items) == 3 and hook.events(status="FAILED").page["totalItems"] == 0
+    assert len(hook.events(status="DELIVERED", keyword=events[0], limit=-1).items) == 1
+    assert hook.events(status="SENDING").fields() == ["status"]
     assert hook.events(keyword="%C3%A4").items == [] and hook.events(limit=-1, page=2).items == []
 
 

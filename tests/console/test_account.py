@@ -1,5 +1,6 @@
 """Orders of the browser, API keys, members, the account, the request log, the audit log."""
 import datetime
+import json
 import os
 import pathlib
 import re
@@ -190,6 +191,7 @@ def test_another_account_s_objects_are_not_there(stack, owner, other):
              ("GET", f"/v2/orders/webhooks/{hook}", None), ("PUT", f"/v2/orders/webhooks/{hook}", {"name": "mine"}),
              ("DELETE", f"/v2/orders/webhooks/{hook}", None), ("POST", f"/v2/orders/webhooks/{hook}/test", {}),
              ("POST", f"/v2/orders/webhooks/{hook}/rotate-secret", {}), ("GET", f"/v2/orders/webhooks/{hook}/events", None),
+             ("GET", f"/webhooks/{hook}/events/1/bodies", None), ("GET", "/requests/1/bodies", None),
              ("POST", f"/v2/orders/webhooks/{hook}/events/1/retry", {}),
              ("DELETE", f"/keys/{key}", None), ("DELETE", f"/account/invitations/{invitation}", None),
              ("PATCH", f"/account/members/{user}", {"role": "owner"}), ("DELETE", f"/account/members/{user}", None),
@@ -256,15 +258,52 @@ def test_the_request_log_shows_the_requests_with_keys(stack, owner):
     assert owner.get("/requests?status=many").fields() == ["status"]
 
 
+def bodies_of(owner, answer):
+    """What the console shows of a request, as soon as the log has it."""
+    request_id = answer.headers["X-Request-Id"]
+    logged(owner, urllib.parse.urlencode({"requestId": request_id}))
+    return owner.get(f"/requests/{request_id}/bodies")
+
+
+def test_bodies_of_changes_and_errors_are_kept_without_secrets(stack, owner, other):
+    client = Client(stack, owner.post("/keys", {"name": "log"}).data["value"])
+    made = client.create(files=["holiday.jpg"])
+    kept = bodies_of(owner, made).data
+    assert json.loads(kept["requestBody"])["files"] == [{"fileName": "holiday.jpg"}]
+    shown, sent = json.loads(kept["responseBody"])["data"]["files"][0]["uploadUrl"], made.data["files"][0]["uploadUrl"]
+    assert shown == sent.partition("?")[0] + "?***" and "s=" in sent
+    hook = client.post("/api/v2/orders/webhooks", {"url": "http://127.0.0.1:9/hook?key=of-the-client"})
+    kept = bodies_of(owner, hook).data
+    assert "of-the-client" not in str(kept) and hook.data["secret"] not in str(kept) and '"secret":"***"' in kept["responseBody"]
+    refused = client.post("/api/v2/orders/anti-ai", body="{'no json'", headers={"Content-Type": "application/json"})
+    kept = bodies_of(owner, refused).data
+    assert kept["requestBody"] == "{'no json'" and json.loads(kept["responseBody"])["code"] == "VALIDATION_FAILED"
+    missing = bodies_of(owner, client.detail("1")).data
+    assert missing["requestBody"] == "" and json.loads(missing["responseBody"])["code"] == "ORDER_NOT_FOUND"
+    assert bodies_of(owner, client.list()).status == 404
+    assert other.get(f"/requests/{made.headers['X-Request-Id']}/bodies").status == 404
+    long = client.post("/api/v2/orders/anti-ai", {"files": [{"fileName": f"{number}.gif"} for number in range(200)]})
+    kept = bodies_of(owner, long).data
+    assert len(kept["requestBody"].encode()) == 4096 and kept["requestBody"].endswith("…")
+
+
+def test_bodies_are_not_kept_where_the_operator_turned_this_off(stack, owner):
+    client = Client(stack, owner.post("/keys", {"name": "log"}).data["value"])
+    with stack.configured("console", "keep_bodies", "no"):
+        assert bodies_of(owner, client.create()).status == 404
+    assert bodies_of(owner, client.create()).status == 200
+
+
 def test_old_requests_are_deleted(stack, owner):
     made = owner.post("/keys", {"name": "log"}).data
-    Client(stack, made["value"]).list()
+    Client(stack, made["value"]).detail("1")
     logged(owner)
     # All of them: the worker looks at the oldest rows.
-    stack.sql("UPDATE request_log SET at = at - INTERVAL 8 DAY")
+    stack.sql("UPDATE request_log SET at = at - INTERVAL 8 DAY; UPDATE request_bodies SET at = at - INTERVAL 8 DAY")
     assert owner.get("/requests").items == []
     end = time.monotonic() + 120
-    while stack.sql(f"SELECT 1 FROM request_log WHERE account_id = {owner.account}"):
+    while stack.sql(f"SELECT 1 FROM request_log WHERE account_id = {owner.account} UNION ALL "
+                    f"SELECT 1 FROM request_bodies WHERE account_id = {owner.account}"):
         assert time.monotonic() < end
         time.sleep(0.5)
 
@@ -319,7 +358,8 @@ def test_a_deleted_account_leaves_nothing(stack, owner):
     logged(owner)
     name = owner.get("/account").data["name"]
     stack.ctl("account", "delete", "--grace-days", "0", name)
-    tables = ("accounts WHERE id", "users WHERE account_id", "audit_events WHERE account_id", "request_log WHERE account_id")
+    tables = ("accounts WHERE id", "users WHERE account_id", "audit_events WHERE account_id", "request_log WHERE account_id",
+              "request_bodies WHERE account_id")
     end = time.monotonic() + 60
     while any(stack.sql(f"SELECT 1 FROM {table} = {owner.account} LIMIT 1") for table in tables):
         assert time.monotonic() < end

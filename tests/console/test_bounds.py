@@ -110,9 +110,11 @@ def test_an_account_keeps_its_newest_rows(stack, owner):
     key = owner.post("/keys", {"name": "log"}).data
     stack.sql("INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, ms, at) SELECT "
               f"{owner.account}, {key['id']}, MD5(seq), 'GET', '/api/v2/orders', 200, '', 3, UTC_TIMESTAMP(3) FROM seq_1_to_100100; "
+              "INSERT INTO request_bodies (account_id, request_id, request_body, response_body, at) SELECT "
+              f"{owner.account}, MD5(seq), '', '', UTC_TIMESTAMP(3) FROM seq_1_to_10100; "
               "INSERT INTO audit_events (account_id, user_id, user_name, event, address, details, at) SELECT "
               f"{owner.account}, 1, 'x', 'signedIn', '::1', '', UTC_TIMESTAMP(3) FROM seq_1_to_100100")
-    Client(stack, key["value"]).list()
+    Client(stack, key["value"]).detail("1")
     logged(owner)
     assert owner.patch("/user", {"name": "Newest"}).status == 200
     end = time.monotonic() + 90
@@ -120,6 +122,10 @@ def test_an_account_keeps_its_newest_rows(stack, owner):
         assert time.monotonic() < end
         time.sleep(0.5)
     assert rows(stack, "request_log", f"account_id = {owner.account}") == 100000
+    while rows(stack, "request_bodies", f"account_id = {owner.account}") > 10000:
+        assert time.monotonic() < end
+        time.sleep(0.5)
+    assert rows(stack, "request_bodies", f"account_id = {owner.account}") == 10000
 
 
 @pytest.fixture(scope="module")

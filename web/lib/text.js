@@ -74,7 +74,7 @@ export function stamp(at, now = new Date()) {
   if (days < -6) return `${dateText(at, { dateStyle: "medium" })}, ${time}`;
   return `${new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(days, "day")}, ${time}`;
 }
-export const instant = (at) => dateText(at, { dateStyle: "full", timeStyle: "long" });
+export const instant = (at) => dateText(at, { dateStyle: "long", timeStyle: "long" });
 
 // How values of the service's messages are written, by their names.
 const VALUES = {

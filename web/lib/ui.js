@@ -177,6 +177,20 @@ export function Field({ label, hint, error, onValue, type = "text", rows, value,
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}</div>`;
 }
 
+// A search counts for the rate limit, so it waits until the user stops typing.
+export function Search({ label, hint, value, onValue }) {
+  const [word, setWord] = useState(value);
+  const timer = useRef(0);
+  useEffect(() => { setWord(value); }, [value]);
+  const change = (next) => {
+    setWord(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => onValue(next.trim()), 350);
+  };
+  return html`<${Field} label=${label} type="search" value=${word} onValue=${change}
+    placeholder=${hint} />`;
+}
+
 export function NewPassword(bound) {
   const hint = t("password.hint", { least: service.value.minPasswordLength });
   return html`<${Field} label=${t("password.new")} hint=${hint} type="password" autocomplete="new-password" required
@@ -186,7 +200,7 @@ export function NewPassword(bound) {
 // ---- dialogs ----
 
 // Navigation, such as the browser's Back, closes the dialog, because its subject is no longer on the screen.
-export function Dialog({ title, onClose, children, wide }) {
+export function Dialog({ title, onClose, children, wide, kind = wide ? "wide" : "" }) {
   const element = useRef(null), id = useId(), place = useRef(route.value);
   useEffect(() => { if (route.value !== place.current) onClose?.(); }, [route.value]);
   useEffect(() => {
@@ -194,7 +208,7 @@ export function Dialog({ title, onClose, children, wide }) {
     dialog.showModal();
     return () => dialog.close();
   }, []);
-  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-labelledby=${id}
+  return html`<dialog ref=${element} class=${kind} aria-labelledby=${id}
       onCancel=${(event) => { event.preventDefault(); onClose?.(); }}>
     <article>
       <header><h2 id=${id}>${title}</h2>

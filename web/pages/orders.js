@@ -1,10 +1,10 @@
 // The list of orders. The URL holds search, filters and page.
-import { html, useEffect, useRef, useState } from "../lib/view.js";
+import { html, useState } from "../lib/view.js";
 import { get } from "../lib/api.js";
 import { t } from "../lib/text.js";
 import { route, go } from "../lib/route.js";
 import {
-  Badge, Button, Empty, Field, Head, Icon, Link, Loaded, Pager, Table, Time, useLoad, usePoll,
+  Badge, Button, Empty, Field, Head, Icon, Link, Loaded, Pager, Search, Table, Time, useLoad, usePoll,
 } from "../lib/ui.js";
 import { isEnded } from "../lib/upload.js";
 
@@ -69,7 +69,8 @@ export function Orders() {
   const isFiltered = keyword || status || type || channel || pairs.length > 0;
   return html`<${Head} title=${t("orders.title")}><${NewLink}><${Icon} name="add" /><//><//>
     <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
-      <${Search} value=${keyword} onValue=${(value) => filter({ keyword: value }, true)} />
+      <${Search} label=${t("orders.search")} hint=${t("orders.searchHint")} value=${keyword}
+        onValue=${(value) => filter({ keyword: value }, true)} />
       <${Select} name="status" value=${status} words=${STATUSES} onValue=${(value) => filter({ status: value })} />
       <${Select} name="type" value=${type} words=${TYPES} onValue=${(value) => filter({ type: value })} />
       <${Select} name="channel" value=${channel} words=${CHANNELS} onValue=${(value) => filter({ channel: value })} />
@@ -86,17 +87,3 @@ const Select = ({ name, value, words, onValue }) => html`
   <${Field} label=${t(`orders.${name}`)} value=${value} onValue=${onValue}>
     <option value="">${t("all")}</option>
     ${words.map((word) => html`<option key=${word} value=${word}>${t(`${name}.${word}`)}</option>`)}<//>`;
-
-// A search counts for the rate limit, so it waits until the user stops typing.
-function Search({ value, onValue }) {
-  const [word, setWord] = useState(value);
-  const timer = useRef(0);
-  useEffect(() => { setWord(value); }, [value]);
-  const change = (next) => {
-    setWord(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => onValue(next.trim()), 350);
-  };
-  return html`<${Field} label=${t("orders.search")} type="search" value=${word} onValue=${change}
-    placeholder=${t("orders.searchHint")} />`;
-}

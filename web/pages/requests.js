@@ -1,9 +1,10 @@
 // The newest requests of the account, with filters in the URL.
-import { html } from "../lib/view.js";
+import { html, useState } from "../lib/view.js";
 import { get, service } from "../lib/api.js";
-import { t, number } from "../lib/text.js";
+import { t, instant, number } from "../lib/text.js";
 import { go, route } from "../lib/route.js";
 import { Badge, Button, Empty, Field, Head, Link, Loaded, Pager, Stamp, Table, useForm, useLoad } from "../lib/ui.js";
+import { Body, Drawer, Facts, Kept } from "../lib/drawer.js";
 import { DeveloperTabs } from "./keys.js";
 
 const PATH = "/developers/requests";
@@ -18,14 +19,37 @@ export const took = (ms) => (ms < 1000 ? t("requests.milliseconds", { count: ms 
 const Status = ({ row }) => html`<${Badge} kind=${kindOf(row.status)}>${row.status}<//>
   ${row.code && html` <span class="small">${row.code}</span>`}`;
 
-const columns = (keyName) => [
+const Open = ({ row, onOpen }) => html`<button type="button" class="open" onClick=${() => onOpen(row)}>
+  <code class="long">${row.method} ${row.path}</code></button>`;
+
+const columns = (keyName, open) => [
   ["at", t("requests.at"), (row) => html`<${Stamp} at=${row.at} />`],
-  ["request", t("requests.request"), (row) => html`<code class="long">${row.method} ${row.path}</code>`, "main"],
-  ["status", t("orders.status"), (row) => html`<${Status} row=${row} />`],
+  ["request", t("requests.request"), (row) => html`<${Open} row=${row} onOpen=${open} />`, "main"],
+  ["status", t("orders.status"), (row) => html`<${Status} row=${row} />`, "state"],
   ["key", t("requests.key"), (row) => (row.keyId ? keyName(row.keyId) : t("requests.console"))],
   ["ms", t("requests.ms"), ({ milliseconds: ms }) => took(ms)],
-  ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`],
+  ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`, "rare"],
 ];
+
+const Bodies = ({ requestBody, responseBody }) => html`<${Body} title=${t("bodies.request")} text=${requestBody} />
+  <${Body} title=${t("bodies.response")} text=${responseBody} />
+  <p class="muted small">${t("bodies.note", { days: service.value.requestLogDays })}</p>`;
+
+// The service keeps no bodies of reads that succeed.
+const isReadOnly = ({ method, status }) => ["GET", "HEAD"].includes(method) && status < 400;
+
+function Request({ row, keyName, onClose }) {
+  const facts = [
+    ["status", t("orders.status"), html`<${Status} row=${row} />`], ["at", t("requests.at"), instant(row.at)],
+    ["ms", t("requests.ms"), took(row.milliseconds)], ["key", t("requests.key"), keyName(row.keyId)],
+    ["id", t("requests.id"), html`<code>${row.requestId}</code>`],
+  ];
+  return html`<${Drawer} title=${html`<code>${row.method} ${row.path}</code>`}
+      onClose=${onClose}><${Facts} facts=${facts} />
+    ${isReadOnly(row) ? html`<p class="muted">${t("bodies.reads")}</p>` : html`
+      <${Kept} path=${`/requests/${encodeURIComponent(row.requestId)}/bodies`} none=${t("bodies.none")}>
+        ${(data) => html`<${Bodies} ...${data} />`}<//>`}<//>`;
+}
 
 const Nothing = ({ isFiltered }) => (isFiltered ? html`
   <${Empty} icon="read" title=${t("requests.empty")}>
@@ -47,6 +71,7 @@ export function Requests() {
   const form = useForm({ code, requestId }, async (values) =>
     filter({ code: values.code.trim(), requestId: values.requestId.trim() }));
   const names = (keys.data?.keys ?? []).map(({ id, name }) => [id, name]);
+  const [opened, setOpened] = useState(null);
   const keyName = (id) => names.find(([other]) => other === id)?.[1] ?? id;
   const isFiltered = method || status || code || keyId || requestId || before;
   const lead = t("requests.lead", { days: service.value.requestLogDays });
@@ -63,8 +88,9 @@ export function Requests() {
       <${Field} label=${t("requests.id")} ...${form.bind("requestId")} />
       <${Button} type="submit">${t("requests.filter")}<//></form>
     <${Loaded} state=${found}>${(data) => html`
-      <${Table} caption=${t("requests.title")} columns=${columns(keyName)} rows=${data.requests}
+      <${Table} caption=${t("requests.title")} columns=${columns(keyName, setOpened)} rows=${data.requests} lines="two"
         keyOf=${(row) => row.requestId} empty=${html`<${Nothing} isFiltered=${isFiltered} />`} />
       <${Pager} info=${data.pageInfo} onPage=${(value) => go(PATH, { ...query, page: value })}
-        onOlder=${(id) => filter({ before: id })} />`}<//>`;
+        onOlder=${(id) => filter({ before: id })} />`}<//>
+    ${opened && html`<${Request} row=${opened} keyName=${keyName} onClose=${() => setOpened(null)} />`}`;
 }

@@ -1,12 +1,14 @@
 // Webhooks: create, edit, pause, rotate the secret, test, deliveries.
 import { html, useState } from "../lib/view.js";
 import { get, post, put, remove, service } from "../lib/api.js";
-import { t, duration, known, moment } from "../lib/text.js";
+import { t, duration, instant, known, moment } from "../lib/text.js";
 import { go, href, route } from "../lib/route.js";
 import {
-  Badge, Button, Dialog, Empty, Failure, Field, Head, Link, Loaded, Notice, Pager, Secret, Section, Table, Time,
+  Badge, Button, Dialog, Empty, Failure, Field, Head, Link, Loaded, Notice, Pager, Search, Secret, Section, Stamp,
+  Table, Time,
   confirm, toast, useForm, useLoad, usePoll,
 } from "../lib/ui.js";
+import { Body, Drawer, Facts, Kept } from "../lib/drawer.js";
 import { DeveloperTabs } from "./keys.js";
 
 const BASE = "/v2/orders/webhooks";
@@ -68,8 +70,9 @@ export function Webhook({ id }) {
 }
 
 function WebhookView({ hook, reload }) {
-  const path = `${BASE}/${hook.id}`, { page = "1" } = route.value.query;
-  const events = useLoad((signal) => get(`${path}/events`, { page, limit: 20 }, { signal }), [hook.id, page]);
+  const path = `${BASE}/${hook.id}`, { page = "1", status = "", keyword = "" } = route.value.query;
+  const asked = { page, limit: 20, status, keyword };
+  const events = useLoad((signal) => get(`${path}/events`, asked, { signal }), [hook.id, ...Object.values(asked)]);
   const [secret, setSecret] = useState(null);
   const [isEditing, setEditing] = useState(false);
   const test = async () => { await post(`${path}/test`); toast(t("webhooks.tested")); events.reload(); };
@@ -90,7 +93,7 @@ function WebhookView({ hook, reload }) {
     ${isEditing && html`<${Edit} hook=${hook} path=${path} onClose=${() => { setEditing(false); reload(); }} />`}
     <${Section} name="deliveries" title=${t("webhooks.deliveries")}
         action=${html`<${Button} kind="plain small" onClick=${events.reload}>${t("reload")}<//>`}>
-      <${Deliveries} id=${hook.id} path=${path} events=${events} /><//>
+      <${Deliveries} hook=${hook} path=${path} events=${events} /><//>
     ${secret && html`<${SecretShown} title=${t("webhooks.rotated")} secret=${secret.secret}
       until=${secret.previousSecretExpiresAt} onClose=${() => setSecret(null)} />`}`;
 }
@@ -130,24 +133,78 @@ const Retry = ({ event, onRetry }) => event.status !== "PENDING" && html`
   <${Button} kind="plain small" aria-label=${`${t("webhooks.retry")}: ${event.eventId}`}
     onClick=${() => onRetry(event)}>${t("webhooks.retry")}<//>`;
 
-const eventColumns = (retry) => [
-  ["type", t("webhooks.event"), (event) => html`<code>${event.eventType}</code>`, "main"],
+const Open = ({ event, onOpen }) => html`<button type="button" class="open" onClick=${() => onOpen(event)}>
+  <code>${event.eventType}</code></button>`;
+
+const eventColumns = (retry, open) => [
+  ["type", t("webhooks.event"), (event) => html`<${Open} event=${event} onOpen=${open} />`, "main"],
   ["order", t("webhooks.order"), ({ orderId }) =>
     (orderId ? html`<${Link} to=${`/orders/${orderId}`}>${orderId}<//>` : "–")],
-  ["status", t("orders.status"), (event) => html`<${EventStatus} event=${event} />`],
+  ["status", t("orders.status"), (event) => html`<${EventStatus} event=${event} />`, "state"],
   ["answer", t("webhooks.answer"), (event) => html`<${Answer} event=${event} />`],
-  ["attempts", t("webhooks.attempts"), (event) => event.failedAttempts],
-  ["at", t("webhooks.at"), (event) => html`<${Time} at=${event.occurredAt} />`],
+  ["at", t("webhooks.at"), (event) => html`<${Stamp} at=${event.occurredAt} />`],
   ["do", "", (event) => html`<${Retry} event=${event} onRetry=${retry} />`, "do"],
 ];
 
-function Deliveries({ id, path, events }) {
+const headersOf = (lines) => lines.map((line) => {
+  const [name, ...rest] = line.split(": ");
+  return [name, name, html`<code>${rest.join(": ")}</code>`];
+});
+
+// What was signed, in the form of Standard Webhooks: id, time and body, with points between them.
+function Signed({ headers }) {
+  const value = (name) => headers.find((line) => line.startsWith(`${name}: `))?.split(": ")[1] ?? "";
+  return html`<p class="muted small">${t("delivery.signed")}
+    ${" "}<code>${value("webhook-id")}.${value("webhook-timestamp")}.${t("delivery.body")}</code></p>`;
+}
+
+const Exchange = ({ headers, payload, responseBody }) => html`
+  <section class="body"><h3>${t("delivery.headers")}</h3><${Facts} facts=${headersOf(headers)} />
+    <${Signed} headers=${headers} /></section>
+  <${Body} title=${t("delivery.payload")} text=${payload} />
+  <${Body} title=${t("bodies.response")} text=${responseBody} />
+  <p class="muted small">${t("delivery.note")}</p>`;
+
+function Delivery({ hook, event, onClose }) {
+  const facts = [
+    ["status", t("orders.status"), html`<${EventStatus} event=${event} />`],
+    ["answer", t("webhooks.answer"), html`<${Answer} event=${event} />`],
+    ["url", t("webhooks.url"), html`<code>POST ${hook.url}</code>`],
+    ["at", t("webhooks.at"), instant(event.occurredAt)],
+    ["last", t("delivery.last"), event.lastAttemptAt ? instant(event.lastAttemptAt) : "–"],
+    ["attempts", t("webhooks.attempts"), event.failedAttempts],
+    ["id", t("delivery.id"), html`<code>${event.eventId}</code>`],
+  ];
+  return html`<${Drawer} title=${html`<code>${event.eventType}</code>`} onClose=${onClose}><${Facts} facts=${facts} />
+    <${Kept} path=${`/webhooks/${hook.id}/events/${event.eventId}/bodies`} none=${t("delivery.none")}>
+      ${(data) => html`<${Exchange} ...${data} />`}<//><//>`;
+}
+
+const STATES = ["PENDING", "DELIVERED", "FAILED"];
+
+const DeliveryFilters = ({ query: { status = "", keyword = "" }, onFilter }) => html`
+  <form class="filters" aria-label=${t("orders.search")} onSubmit=${(event) => event.preventDefault()}>
+    <${Search} label=${t("orders.search")} hint=${t("delivery.searchHint")} value=${keyword}
+      onValue=${(value) => onFilter({ keyword: value }, true)} />
+    <${Field} label=${t("orders.status")} value=${status} onValue=${(value) => onFilter({ status: value })}>
+      <option value="">${t("all")}</option>
+      ${STATES.map((word) => html`<option key=${word} value=${word}>${t(`webhooks.${word}`)}</option>`)}<//></form>`;
+
+function Deliveries({ hook, path, events }) {
+  const { query } = route.value, isFiltered = query.status || query.keyword, place = `/developers/webhooks/${hook.id}`;
+  const [opened, setOpened] = useState(null);
+  const filter = (changes, isTyped) => go(place, { ...query, page: "", ...changes }, isTyped);
+  const empty = isFiltered ? html`<${Empty} icon="read" title=${t("delivery.nothing")}>
+    <${Button} onClick=${() => go(place)}>${t("delivery.clear")}<//><//>`
+    : html`<p class="muted">${t("webhooks.noEvents")}</p>`;
   usePoll(events.reload, (events.data?.events ?? []).some((event) => event.status === "PENDING"), 2000, 10000);
   const retry = async (event) => { await post(`${path}/events/${event.eventId}/retry`); events.reload(); };
-  return html`<${Loaded} state=${events}>${(data) => html`
-    <${Table} caption=${t("webhooks.deliveries")} columns=${eventColumns(retry)} rows=${data.events}
-      keyOf=${(event) => event.eventId} empty=${html`<p class="muted">${t("webhooks.noEvents")}</p>`} />
-    <${Pager} info=${data.pageInfo} onPage=${(page) => go(`/developers/webhooks/${id}`, { page })} />`}<//>`;
+  return html`<${DeliveryFilters} query=${query} onFilter=${filter} />
+    <${Loaded} state=${events}>${(data) => html`
+      <${Table} caption=${t("webhooks.deliveries")} columns=${eventColumns(retry, setOpened)} rows=${data.events}
+        keyOf=${(event) => event.eventId} empty=${empty} lines="two" />
+      <${Pager} info=${data.pageInfo} onPage=${(page) => go(place, { ...query, page })} />`}<//>
+    ${opened && html`<${Delivery} hook=${hook} event=${opened} onClose=${() => setOpened(null)} />`}`;
 }
 
 function Edit({ hook, path, onClose }) {

@@ -6,9 +6,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/redact.h"
 #include "db/bounds.h"
 
-enum { flush_every_ms = 1000, arena_bytes = 4 << 20, path_size = 201, method_size = 11, id_size = 65 };
+enum {
+    flush_every_ms = 1000,
+    arena_bytes = 16 << 20,
+    /* of request_log_rows_max rows with two bodies, and their statements */ path_size = 201,
+    method_size = 11,
+    id_size = 65
+};
 
 /* The texts of a row. */
 struct entry {
@@ -19,10 +26,11 @@ struct entry {
 };
 
 struct request_log {
-    struct arena *arena; /* of one flush */
+    struct arena *arena; /* the bodies of the entries, and one flush */
     int64_t due_ms;      /* monotonic; valid with rows */
     unsigned count;
-    unsigned dropped;                       /* since the last flush */
+    unsigned dropped; /* since the last flush */
+    bool has_bodies[request_log_rows_max];
     int64_t accounts[request_log_rows_max]; /* of the entries, next to each other: they are counted for each
                                                row */
     struct entry entries[request_log_rows_max];
@@ -63,7 +71,23 @@ static bool has_room(const struct request_log *log, int64_t account_id)
     return log->count < request_log_rows_max && of_account < request_log_account_max;
 }
 
-void request_log_add(struct request_log *log, const struct request_log_row *row)
+static bool has_room_for_bodies(const struct request_log *log, int64_t account_id)
+{
+    unsigned of_account = 0;
+    for (unsigned i = 0; i < log->count; i++)
+        of_account += log->accounts[i] == account_id && log->has_bodies[i];
+    return of_account < request_log_bodies_max;
+}
+
+static void bodies_copy(struct request_log *log, struct request_log_row *row,
+                        const struct request_log_pair *bodies)
+{
+    row->request_body = redact(log->arena, bodies->request, bodies->request_bytes, redact_body_max);
+    row->response_body = redact(log->arena, bodies->response, bodies->response_bytes, redact_body_max);
+}
+
+void request_log_add(struct request_log *log, const struct request_log_row *row,
+                     const struct request_log_pair *bodies)
 {
     if (log == NULL)
         return;
@@ -74,11 +98,14 @@ void request_log_add(struct request_log *log, const struct request_log_row *row)
     if (log->count == 0)
         log->due_ms = clock_monotonic_ms() + flush_every_ms;
     log->accounts[log->count] = row->account_id;
+    log->has_bodies[log->count] = bodies != NULL && has_room_for_bodies(log, row->account_id);
     struct entry *entry = &log->entries[log->count++];
     entry->row = *row;
     entry->row.request_id = text_copy(entry->request_id, sizeof entry->request_id, row->request_id);
     entry->row.method = text_copy(entry->method, sizeof entry->method, row->method);
     entry->row.path = text_copy(entry->path, sizeof entry->path, row->path);
+    if (log->has_bodies[log->count - 1])
+        bodies_copy(log, &entry->row, bodies);
 }
 
 int request_log_wait_ms(const struct request_log *log)
@@ -117,13 +144,25 @@ enum iw_error request_log_list(struct domain *domain, const struct request_log_f
     return request_log_page(&domain->db, filter, rows);
 }
 
+enum iw_error request_log_find_bodies(struct domain *domain, int64_t account_id, const char *request_id,
+                                      struct request_log_row *row)
+{
+    bool is_found = false;
+    enum iw_error error = request_log_bodies(&domain->db, account_id, request_id, row, &is_found);
+    return error == IW_OK && !is_found
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No bodies of this request are kept.")
+               : error;
+}
+
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count)
 {
     int64_t kept_ms = (int64_t)request_log_days * 24 * 60 * 60 * 1000;
-    int64_t beyond = 0;
+    int64_t requests = 0, bodies = 0;
     enum iw_error error = request_log_forget(&domain->db, clock_now_ms() - kept_ms, count);
     if (error == IW_OK)
-        error = bounds_trim(&domain->db, BOUNDS_REQUESTS, &beyond);
-    *count += beyond;
+        error = bounds_trim(&domain->db, BOUNDS_REQUESTS, &requests);
+    if (error == IW_OK)
+        error = bounds_trim(&domain->db, BOUNDS_BODIES, &bodies);
+    *count += requests + bodies;
     return error;
 }

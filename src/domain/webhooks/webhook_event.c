@@ -43,25 +43,39 @@ enum iw_error webhook_order_ended(const struct domain *domain, int64_t account_i
     return deliveries_insert(&domain->db, id, account_id, 0, clock_now_ms());
 }
 
-enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
-                             const struct webhooks_page *page, struct webhook_event_rows *rows)
+enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id,
+                             const struct events_filter *filter, const struct webhooks_page *page,
+                             struct webhook_event_rows *rows)
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
     if (error == IW_OK)
-        error = events_count(&domain->db, id, keyword, &rows->total);
+        error = events_count(&domain->db, id, filter, &rows->total);
     if (error == IW_OK)
-        error = events_list(&domain->db, id, keyword, page, &rows->items, &rows->count);
+        error = events_list(&domain->db, id, filter, page, &rows->items, &rows->count);
     return error;
 }
 
 enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,
-                                    const char *keyword,
+                                    const struct events_filter *filter,
                                     bool (*take)(void *user, const struct webhook_event *event), void *user)
 {
     struct webhook webhook;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    return error == IW_OK ? events_stream(&domain->db, id, keyword, take, user) : error;
+    return error == IW_OK ? events_stream(&domain->db, id, filter, take, user) : error;
+}
+
+enum iw_error webhook_event_exchange(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
+                                     struct deliveries_exchange *exchange)
+{
+    struct webhook webhook;
+    bool is_found = false;
+    enum iw_error error = webhook_find(domain, account_id, id, &webhook);
+    if (error == IW_OK)
+        error = deliveries_exchange_find(&domain->db, id, event_id, exchange, &is_found);
+    return error == IW_OK && !is_found
+               ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No bodies of this delivery are kept.")
+               : error;
 }
 
 /* ---- test and retry ---- */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/deliveries.h"
+#include "db/events.h"
 #include "db/webhooks.h"
 #include "domain/domain.h"
 #include "model/webhook.h"
@@ -32,15 +34,20 @@ struct webhook_event_rows {
     int64_t total; /* on all pages */
 };
 
-/* One page of the webhook's events, newest first.  keyword NULL means all. */
-enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id, const char *keyword,
-                             const struct webhooks_page *page, struct webhook_event_rows *rows) IW_MUST_USE;
+/* One page of the webhook's events, newest first. */
+enum iw_error webhook_events(struct domain *domain, int64_t account_id, int64_t id,
+                             const struct events_filter *filter, const struct webhooks_page *page,
+                             struct webhook_event_rows *rows) IW_MUST_USE;
 
 /* All events, newest first, one by one; take returns false to stop. */
 enum iw_error webhook_events_stream(struct domain *domain, int64_t account_id, int64_t id,
-                                    const char *keyword,
+                                    const struct events_filter *filter,
                                     bool (*take)(void *user, const struct webhook_event *event),
                                     void *user) IW_MUST_USE;
+
+/* What the last attempt of an event sent and received.  RESOURCE_NOT_FOUND if nothing is kept. */
+enum iw_error webhook_event_exchange(struct domain *domain, int64_t account_id, int64_t id, int64_t event_id,
+                                     struct deliveries_exchange *exchange) IW_MUST_USE;
 
 /*
  * Delivers an event again, at once, with a new schedule of retries.  An event

@@ -69,7 +69,9 @@ struct fetch_transfer {
     CURL *handle;
     struct curl_slist *headers;
     struct fetch_request request;
-    int64_t received;  /* decoded */
+    int64_t received;               /* decoded */
+    char answer[fetch_answer_size]; /* FETCH_POST: the start of the body */
+    size_t answer_bytes;
     int64_t sent;      /* FETCH_PUT */
     int64_t send_size; /* FETCH_PUT */
     enum stop stop;
@@ -396,6 +398,14 @@ static void body_hand_over(struct fetch_transfer *transfer, const char *bytes, s
         transfer->stop = STOP_UNWANTED;
 }
 
+static void answer_keep(struct fetch_transfer *transfer, const char *bytes, size_t size)
+{
+    size_t room = fetch_answer_size - transfer->answer_bytes;
+    size_t kept = size < room ? size : room;
+    memcpy(transfer->answer + transfer->answer_bytes, bytes, kept);
+    transfer->answer_bytes += kept;
+}
+
 /* libcurl ends the transfer if the callback returns fewer bytes than it received. */
 static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
 {
@@ -405,6 +415,8 @@ static size_t body_receive(char *bytes, size_t one, size_t size, void *user)
     transfer->received += (int64_t)size;
     if (request->method == FETCH_GET)
         bytes_moved(transfer, size);
+    if (request->method == FETCH_POST)
+        answer_keep(transfer, bytes, size);
     if (request->method == FETCH_GET || request->receive != NULL || request->target >= 0)
         body_hand_over(transfer, bytes, size);
     else if (transfer->received > dropped_bytes_max)
@@ -915,6 +927,10 @@ static void transfer_end(struct fetch_transfer *transfer, CURLcode code)
     struct fetch_result result = result_of(transfer, code);
     void (*done)(void *, const struct fetch_result *) = transfer->request.done;
     void *user = transfer->request.user;
+    char answer[fetch_answer_size];
+    memcpy(answer, transfer->answer, transfer->answer_bytes);
+    result.answer = answer;
+    result.answer_bytes = transfer->answer_bytes;
     fault_point(FAULT_PEER_ANSWERED, method_name(transfer->request.method));
     transfer_free(transfer);
     done(user, &result);

@@ -23,6 +23,7 @@ enum {
     fetch_headers_max =
         24, /* the service's headers and those of an output target (domain/webhooks/outgoing.h) */
     fetch_descriptors_max = 512,
+    fetch_answer_size = 1024,
     fetch_host_size = 256,  /* DNS names have at most 255 bytes */
     fetch_server_size = 264 /* the host and a port */
 };
@@ -49,6 +50,8 @@ struct fetch_result {
     int64_t retry_after_s;               /* from the response, 0 if absent */
     const char *reason;                  /* short constant word: "timeout", "address" ... */
     const char *message;                 /* constant clause: "the server took too long" */
+    const char *answer;                  /* FETCH_POST: the start of the body; valid in done */
+    size_t answer_bytes;                 /* at most fetch_answer_size */
     char redirect_host[fetch_host_size]; /* host of a redirect that was not followed, otherwise "" */
 };
 

@@ -7,6 +7,7 @@ import pytest
 import pictures
 from browser import PASSWORD, Browser
 from client import Client
+from receiver import Receiver
 
 
 def test_a_key_is_shown_once_and_its_lines_make_an_order(inside, stack, tmp_path):
@@ -63,6 +64,46 @@ def test_a_key_is_limited_when_it_is_created(inside, stack):
         inside.size(width)
         assert inside.overflow() == ""
         inside.picture(f"keys-scope-{width}-light")
+
+
+def test_a_request_opens_a_drawer_with_its_bodies(inside, owner, stack):
+    client = Client(stack, owner.post("/keys", {"name": "web shop"}).data["value"])
+    made = client.create(files=["holiday.jpg"])
+    client.list()
+    inside.go("/developers/requests")
+    inside.wait(lambda: len(inside.all("button.open")) == 2 or inside.press("Refresh"), "two requests")
+    inside.press("POST /api/v2/orders/anti-ai", "button.open")
+    inside.says("Response body", '"fileName": "holiday.jpg"', "uploadUrl", "?***", made.headers["X-Request-Id"])
+    inside.press("Close", "dialog button")
+    inside.press("GET /api/v2/orders", "button.open")
+    inside.says("The bodies of reads that succeed are not kept.")
+    inside.driver.back()
+    inside.wait(lambda: not inside.all("dialog"), "the closed drawer")
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    receiver.answers["/hook"] = (202, {"Content-Type": "text/plain"}, b"Received, thank you.")
+    yield receiver
+    receiver.close()
+
+
+def test_a_delivery_opens_a_drawer_and_deliveries_are_filtered(inside, owner, receiver):
+    hook = owner.post("/v2/orders/webhooks", {"url": receiver.url("/hook"), "name": "production"}).data
+    owner.post(f"/v2/orders/webhooks/{hook['id']}/test")
+    inside.go(f"/developers/webhooks/{hook['id']}")
+    inside.says("Delivered")
+    inside.press("webhook.test", "button.open")
+    inside.says("webhook-signature", "Payload", '"eventType": "webhook.test"', "Received, thank you.", ".body")
+    assert hook["secret"] not in inside.driver.page_source
+    inside.press("Close", "dialog button")
+    inside.choose("Status", "FAILED")
+    inside.says("No matching deliveries")
+    inside.press("Show all deliveries")
+    inside.says("webhook.test")
+    inside.fill("Search", "order.")
+    inside.says("No matching deliveries")
 
 
 def test_empty_lists_say_what_to_do(inside):
