@@ -824,15 +824,16 @@ enum iw_error orders_search(const struct db *db, const struct orders_search *sea
 }
 
 static const char *const inspected_order_columns[] = {
-    "orderId",   "accountId", "type",         "channel",   "status",    "orderName",
-    "strength",  "zeroCopy",  "fileCount",    "completed", "failed",    "results",
-    "thumbnail", "archive",   "archiveBytes", "error",     "requestId", "traceId",
-    "createdAt", "updatedAt", "startedAt",    "endedAt",   "expiresAt", "filesDeletedAt"};
+    "orderId",      "accountId", "type",           "channel", "status",    "orderName", "strength",
+    "zeroCopy",     "fileCount", "completed",      "failed",  "results",   "thumbnail", "archive",
+    "archiveBytes", "error",     "requestId",      "traceId", "createdAt", "updatedAt", "startedAt",
+    "endedAt",      "expiresAt", "filesDeletedAt", "metadata"};
 static const char order_sql[] =
     "SELECT CAST(id AS CHAR), account_id, type, channel, status, name, strength, zero_copy, file_count, "
     "completed_file_count, failed_file_count, result_count, thumbnail_store_key, zip_store_key, "
     "zip_size_bytes, error_code, request_id, trace_id, created_at, updated_at, started_at, ended_at, "
-    "expires_at, files_deleted_at FROM orders WHERE id = ?";
+    "expires_at, files_deleted_at, "
+    "REPLACE(REPLACE(TRIM(TRAILING '\n' FROM metadata), '\t', '='), '\n', '; ') FROM orders WHERE id = ?";
 
 static const char *const file_columns[] = {
     "fileId",     "position", "role",     "fileName", "status",   "storeKey",          "sizeBytes",

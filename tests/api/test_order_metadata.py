@@ -1,4 +1,5 @@
 """The client's own data on an order: creation, detail, list, webhook, search, idempotency, deletion."""
+import json
 import time
 import urllib.parse
 import uuid
@@ -43,6 +44,12 @@ def test_each_creation_takes_metadata(client, kind):
     assert client.detail(order).data["metadata"] == METADATA
     [item] = [item for item in client.list(limit=100).items if item["orderId"] == order]
     assert item["metadata"] == METADATA
+
+
+def test_an_operator_sees_metadata(client, stack):
+    order = make(client, metadata={"customer": "4711", "note": "a=b; c"}).data["orderId"]
+    assert json.loads(stack.ctl("order", "show", "--json", order))["metadata"] == "customer=4711; note=a=b; c"
+    assert json.loads(stack.ctl("order", "show", "--json", make(client).data["orderId"]))["metadata"] is None
 
 
 @pytest.mark.parametrize("fields", [{}, {"metadata": {}}, {"metadata": None}, {"metadata": []}, {"metadata": {"a": None}}])

@@ -86,6 +86,7 @@ await step("an anti-AI order is created", async () => {
     orderName: "generated client",
     files: [{ fileName: "beach.jpg" }],
     options: { strength: "low" },
+    metadata: { "customer no.": "47 & 11" },
   };
   const first = await api.POST("/api/v2/orders/anti-ai", { body });
   const created = dataOf(first);
@@ -169,6 +170,9 @@ await step("orders are listed by filters", async () => {
   }));
   assert.deepEqual(data.orders.map((order) => order.orderId), [orderId]);
   assert.deepEqual(data.pageInfo, { totalItems: 1, totalPages: 1, currentPage: 1, itemsPerPage: 5 });
+  const own = { metadata: { "customer no.": "47 & 11" } };
+  const found = dataOf(await api.GET("/api/v2/orders", { params: { query: own } }));
+  assert.deepEqual(found.orders.map((order) => [order.orderId, order.metadata]), [[orderId, own.metadata]]);
   const all = dataOf(await api.GET("/api/v2/orders", { params: { query: { limit: -1 } } }));
   assert.equal(all.orders.length, 4);
 });

@@ -48,11 +48,27 @@ static void test_rendered_json_reads_back(void)
     CU_ASSERT_STRING_EQUAL(json_string_of(json_member(json, "quote\"s")), "a\\b\"c\n\x01 \xC3\xA4");
 }
 
+static void test_lines_are_an_object_of_strings(void)
+{
+    struct text text;
+    struct render render;
+    fresh();
+    text_init(&text, arena);
+    render_init(&render, &text);
+    render_array_begin(&render, NULL);
+    render_lines(&render, NULL, "a\tb\tc\nempty\t\nno tab\n\"q\t\\\nlast\tno line feed");
+    render_lines(&render, NULL, "");
+    render_array_end(&render);
+    CU_ASSERT_STRING_EQUAL(
+        text.data, "[{\"a\":\"b\\u0009c\",\"empty\":\"\",\"\\\"q\":\"\\\\\",\"last\":\"no line feed\"},{}]");
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"rendered JSON reads back", test_rendered_json_reads_back},
+        {"lines are an object of strings", test_lines_are_an_object_of_strings},
         CU_TEST_INFO_NULL,
     };
     return fixture_run("render", tests);
