@@ -420,12 +420,21 @@ def test_metadata_is_shown_and_leads_to_the_orders_that_have_it(inside, owner):
     inside.press("A & B [#1]")
     inside.says("Only orders with", "customer: A & B [#1]")
     inside.wait(lambda: len(inside.all("tbody tr")) == 2, "two orders")
+    for width in (390, 1440):
+        inside.size(width)
+        assert inside.overflow() == ""
+        inside.picture(f"orders-metadata-{width}-light")
     inside.choose("Status", "complete")
     inside.says("No order matches this search")
     inside.choose("Status", "")
     inside.press("Remove the filter customer: A & B [#1]")
     inside.wait(lambda: len(inside.all("tbody tr")) == 3, "all orders")
     assert inside.path == "/orders"
+    inside.open(f"/orders?metadata%5Bref%5D={'x' * 300}")
+    inside.wait(lambda: len(inside.all("tbody tr")) == 1, "the order with a long value")
+    for width in (390, 1440):
+        inside.size(width)
+        assert inside.overflow() == ""
 
 
 def test_an_order_of_another_account_does_not_exist(inside, other):
