@@ -12,6 +12,7 @@ enum {
     check_factor = 0x864cfb /* CRC-24 of RFC 4880 */
 };
 static const float table_reach = 16.0f;
+static const double rounding_most = 0.1; /* of a penalty; the table's steps add up to 0.001 */
 
 /* Kinds of nodes of the decoding tree (Sarkis et al.). */
 enum node_kind {
@@ -34,6 +35,7 @@ struct polar {
     struct path paths[polar_list];
     struct path heirs[polar_list];
     unsigned path_count;
+    double penalty_most;   /* of a word that is accepted; paths beyond it are dropped */
     unsigned message_next; /* message bits decided so far */
     /* A layer of node length n holds n values per slot. */
     float *ratios[layers];
@@ -171,10 +173,11 @@ static float tail(const struct polar *polar, float x)
 /* Returns the log-likelihood ratio of the XOR of two bits. */
 static float boxplus(const struct polar *polar, float a, float b)
 {
-    float least = fminf(fabsf(a), fabsf(b));
-    float magnitude = least + tail(polar, fabsf(a + b)) - tail(polar, fabsf(a - b));
+    float one = fabsf(a), other = fabsf(b);
+    float least = one < other ? one : other;
+    float magnitude = least + tail(polar, one + other) - tail(polar, fabsf(one - other));
 
-    return (a < 0) == (b < 0) ? fabsf(magnitude) : copysignf(magnitude, -1.0f);
+    return (a < 0) == (b < 0) ? magnitude : -magnitude;
 }
 
 static float *ratios_of(struct polar *polar, const struct path *path, unsigned layer)
@@ -288,6 +291,8 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
         penalties[2 * p + 1] = polar->paths[p].penalty + (double)one;
     }
     penalties_rank(penalties, 2 * polar->path_count, kept, order);
+    while (kept > 0 && penalties[order[kept - 1]] > polar->penalty_most)
+        kept--;
     for (unsigned p = 0; p < kept; p++) {
         uint64_t bit = order[p] & 1;
 
@@ -321,13 +326,27 @@ static void node_decide(struct polar *polar, unsigned node, unsigned layer, int8
     ascend(polar, layer, result);
 }
 
-bool polar_decode(struct polar *polar, const float ratios[polar_length], uint64_t *number)
+/*
+ * The penalty of a word is the sum of log(1 + exp(-word * ratio)), which is the sum of log(2 cosh(ratio / 2))
+ * minus half of the word's sum.  A path's penalty only grows.
+ */
+static double penalty_of(const struct polar *polar, const float ratios[polar_length], double sum)
+{
+    double penalty = -sum / 2;
+
+    for (unsigned i = 0; i < polar_length; i++)
+        penalty += (double)(fabsf(ratios[i]) / 2 + tail(polar, fabsf(ratios[i])));
+    return penalty + rounding_most;
+}
+
+bool polar_decode(struct polar *polar, const float ratios[polar_length], double sum_least, uint64_t *number)
 {
     double best = INFINITY;
 
     memset(polar->paths, 0, sizeof polar->paths);
     polar->path_count = 1;
     polar->message_next = 0;
+    polar->penalty_most = penalty_of(polar, ratios, sum_least);
     memcpy(polar->ratios[0], ratios, polar_length * sizeof *ratios);
     node_decide(polar, 1, 0, polar->words);
     for (unsigned p = 0; p < polar->path_count; p++) {

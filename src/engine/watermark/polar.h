@@ -37,8 +37,9 @@ void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_
 
 /*
  * Decodes log-likelihood ratios (positive: a coded 0). Returns true if a path of the list passes the CRC;
- * number is then that of the most likely such path.
+ * number is then that of the most likely such path. Gives up words whose sum of word * ratio is below
+ * sum_least.
  */
-bool polar_decode(struct polar *polar, const float ratios[polar_length], uint64_t *number);
+bool polar_decode(struct polar *polar, const float ratios[polar_length], double sum_least, uint64_t *number);
 
 #endif

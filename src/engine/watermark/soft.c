@@ -131,14 +131,22 @@ static void band_add(struct soft_reader *reader, const struct lattice_band *band
     reader->count = first + 2 * band->count;
 }
 
-/* Returns the correlation of a word's sum in standard deviations of an unmarked picture. */
-static double correlation_of(const struct soft_reader *reader, double sum)
+/* Returns the standard deviation of a word's sum in an unmarked picture. */
+static double deviation_of(const struct soft_reader *reader)
 {
     double squares = 0;
 
     for (unsigned i = 0; i < reader->count; i++)
         squares += (double)reader->parts[i].ratio * (double)reader->parts[i].ratio;
-    return squares > 0 ? sum / sqrt(squares) : 0;
+    return sqrt(squares);
+}
+
+/* Returns the correlation of a word's sum in standard deviations of an unmarked picture. */
+static double correlation_of(const struct soft_reader *reader, double sum)
+{
+    double deviation = deviation_of(reader);
+
+    return deviation > 0 ? sum / deviation : 0;
 }
 
 static bool blind_read(const struct soft_reader *reader, struct polar *polar, uint64_t *masked,
@@ -147,7 +155,7 @@ static bool blind_read(const struct soft_reader *reader, struct polar *polar, ui
     int8_t word[polar_length];
     double sum = 0;
 
-    if (!polar_decode(polar, reader->ratios, masked))
+    if (!polar_decode(polar, reader->ratios, correlation_least * deviation_of(reader), masked))
         return false;
     polar_encode(polar, *masked, word);
     for (unsigned i = 0; i < polar_length; i++)
