@@ -1,7 +1,8 @@
 /*
  * ENGINE_CLONES compiles a function for plain x86-64 and for AVX2; the loader selects one at program start.
  * No clone contracts or reorders floating-point operations, so all clones give the same result. The
- * sanitizers do not support clones.
+ * sanitizers do not support clones.  ENGINE_INLINE is for small functions that clones call: without it they
+ * would not be part of the clone.
  */
 #ifndef ENGINE_CLONES_H
 #define ENGINE_CLONES_H
@@ -11,5 +12,7 @@
 #else
 #define ENGINE_CLONES
 #endif
+
+#define ENGINE_INLINE static inline __attribute__((always_inline))
 
 #endif

@@ -7,7 +7,7 @@
 
 /* No published source; `./dev bench watermark --bending` measures the effect. */
 enum {
-    block_px = 64,
+    block_px = bend_block_px,
     window_blocks = 3, /* side of the start */
     fit_side = 64,     /* of the FFT that finds the offset of a window */
     ascent_rounds = 40,
@@ -131,9 +131,15 @@ static void row_add(float *restrict real, float *restrict imaginary, const float
     }
 }
 
-/* Computes the cosine and sine at the places of a block along an axis, relative to the block's centre. */
-static void waves_fill(double frequency, float cosines[block_px], float sines[block_px])
+/*
+ * Computes the cosine and sine at the places of a block along an axis, relative to the block's centre. All
+ * blocks of an affine pose have the same frequencies, so the last wave is kept.
+ */
+static void wave_fill(struct bend_wave *wave, double frequency)
 {
+    if (wave->is_filled && !(wave->frequency < frequency || wave->frequency > frequency))
+        return;
+    *wave = (struct bend_wave){.frequency = frequency, .is_filled = true};
     double turn = 2 * M_PI * frequency;
     double across[2] = {cos(turn), sin(turn)};
     double at[2] = {cos(turn * (0.5 - block_px / 2.0)), sin(turn * (0.5 - block_px / 2.0))};
@@ -141,32 +147,29 @@ static void waves_fill(double frequency, float cosines[block_px], float sines[bl
     for (int i = 0; i < block_px; i++) {
         double next = at[0] * across[0] - at[1] * across[1];
 
-        cosines[i] = (float)at[0];
-        sines[i] = (float)at[1];
+        wave->cosines[i] = (float)at[0];
+        wave->sines[i] = (float)at[1];
         at[1] = at[1] * across[0] + at[0] * across[1];
         at[0] = next;
     }
 }
 
 /* Returns the sum of samples * exp(-2 pi j f x) over a block; x is relative to the block's centre. */
-static struct value block_tone(const struct bend *bend, int block, double fx, double fy)
+static struct value block_tone(const struct bend *bend, int block, const struct bend_wave waves[2])
 {
     float real[block_px] = {0};
     float imaginary[block_px] = {0};
-    float cosines[block_px];
-    float sines[block_px];
     size_t width = (size_t)bend->plane->width;
     size_t first =
         (size_t)(block / bend->across) * block_px * width + (size_t)(block % bend->across) * block_px;
     struct value sum = {0, 0};
 
-    waves_fill(fy, cosines, sines);
     for (size_t y = 0; y < block_px; y++)
-        row_add(real, imaginary, bend->whitened->luma + first + y * width, cosines[y], sines[y]);
-    waves_fill(fx, cosines, sines);
+        row_add(real, imaginary, bend->whitened->luma + first + y * width, waves[1].cosines[y],
+                waves[1].sines[y]);
     for (int x = 0; x < block_px; x++) {
-        sum.real += real[x] * cosines[x] + imaginary[x] * sines[x];
-        sum.imaginary += imaginary[x] * cosines[x] - real[x] * sines[x];
+        sum.real += real[x] * waves[0].cosines[x] + imaginary[x] * waves[0].sines[x];
+        sum.imaginary += imaginary[x] * waves[0].cosines[x] - real[x] * waves[0].sines[x];
     }
     return sum;
 }
@@ -187,8 +190,11 @@ static double block_measure(struct bend *bend, const struct projection *projecti
         double fy = (slope[1] * tone->kx + slope[3] * tone->ky) / lattice_period;
         struct value at = {0, 0};
 
-        if (fabs(fx) < frequency_most && fabs(fy) < frequency_most)
-            at = block_tone(bend, block, fx, fy);
+        if (fabs(fx) < frequency_most && fabs(fy) < frequency_most) {
+            wave_fill(&bend->waves[i][0], fx);
+            wave_fill(&bend->waves[i][1], fy);
+            at = block_tone(bend, block, bend->waves[i]);
+        }
         bend->tones[block][i] =
             (struct value){weights[i] * (at.real * tone->cosine + at.imaginary * tone->sine),
                            weights[i] * (at.imaginary * tone->cosine - at.real * tone->sine)};
@@ -212,23 +218,33 @@ static struct value tone_turned(const struct bend *bend, int block, unsigned i, 
 
 /* ---- the start ---- */
 
-/* Sums the tones of a window at the projection's phases into the fit. Returns their energy. */
-static double window_sum(struct bend *bend, const struct projection *projection, int left, int top)
+/* Undoes the phase of the chips in all tones. */
+static void tones_turn(struct bend *bend, const struct projection *projection)
+{
+    for (int block = 0; block < blocks_count(bend); block++) {
+        double place[2];
+        double chips[2];
+
+        block_centre(bend, block, place);
+        projection_chips(projection, place, chips);
+        for (unsigned i = 0; i < lattice_tones; i++)
+            bend->tones[block][i] = tone_turned(bend, block, i, chips);
+    }
+}
+
+/* Sums the turned tones of a window into the fit. Returns their energy. */
+static double window_sum(struct bend *bend, int left, int top)
 {
     double energy = 0;
 
     memset(bend->fit, 0, sizeof *bend->fit * fit_side * fit_side);
     for (int i = 0; i < window_blocks * window_blocks; i++) {
         int block = (top + i / window_blocks) * bend->across + left + i % window_blocks;
-        double place[2];
-        double chips[2];
 
-        block_centre(bend, block, place);
-        projection_chips(projection, place, chips);
         for (unsigned j = 0; j < lattice_tones; j++) {
             const struct lattice_tone *tone = &bend->reader->lattice->tones[j];
             size_t bin = (size_t)((tone->ky + fit_side) % fit_side) * fit_side + (size_t)tone->kx;
-            struct value at = tone_turned(bend, block, j, chips);
+            struct value at = bend->tones[block][j];
 
             bend->fit[bin][0] += at.real;
             bend->fit[bin][1] += at.imaginary;
@@ -241,12 +257,12 @@ static double window_sum(struct bend *bend, const struct projection *projection,
 /* Finds the window and the offset at which the tones agree best. Returns their agreement. */
 static double start_find(struct bend *bend, struct projection *projection, struct region *region)
 {
-    const struct projection still = *projection;
     double best = 0;
 
+    tones_turn(bend, projection);
     for (int top = 0; top + window_blocks <= bend->down; top++) {
         for (int left = 0; left + window_blocks <= bend->across; left++) {
-            double deviation = sqrt(window_sum(bend, &still, left, top) / 2) + 1e-20;
+            double deviation = sqrt(window_sum(bend, left, top) / 2) + 1e-20;
 
             fftwf_execute(bend->fit_plan);
             for (int at = 0; at < fit_side * fit_side; at++) {
@@ -454,6 +470,7 @@ bool bend_init(struct bend *bend, struct reader *reader, const struct whitened *
         return false;
     bend->tones = workspace_take(workspace, (size_t)blocks_count(bend), sizeof *bend->tones);
     bend->is_inside = workspace_take(workspace, (size_t)blocks_count(bend), sizeof *bend->is_inside);
+    bend->waves = workspace_take(workspace, lattice_tones, sizeof *bend->waves);
     bend->fit = workspace_take(workspace, fit_side * fit_side, sizeof *bend->fit);
     if (workspace->failed)
         return false;

@@ -17,6 +17,16 @@
 
 #include "engine/watermark/reader.h"
 
+enum { bend_block_px = 64 };
+
+/* A wave along a block. */
+struct bend_wave {
+    double frequency; /* cycles a pixel */
+    bool is_filled;
+    float cosines[bend_block_px];
+    float sines[bend_block_px];
+};
+
 struct bend {
     struct reader *reader;
     const struct whitened *whitened;
@@ -24,6 +34,7 @@ struct bend {
     int across; /* blocks */
     int down;
     struct value (*tones)[lattice_tones]; /* of each block, relative to the block's centre and keyed phases */
+    struct bend_wave (*waves)[2];         /* of each tone, across and down, of the last block */
     bool *is_inside;                      /* of each block: in the region */
     fftwf_complex *fit;
     fftwf_plan fit_plan; /* owned */

@@ -142,7 +142,7 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
 }
 
 /* Computes the taps around a nonnegative place. Returns the place of the first tap. */
-static int taps_take(const struct spectrum *spectrum, double place, float taps[spectrum_taps])
+ENGINE_INLINE int taps_take(const struct spectrum *spectrum, double place, float taps[spectrum_taps])
 {
     int first = (int)place - spectrum_taps / 2 + 1;
     double offset = (first - place + spectrum_taps / 2.0) * kernel_steps;
@@ -156,8 +156,8 @@ static int taps_take(const struct spectrum *spectrum, double place, float taps[s
 }
 
 /* Sums taps that all lie on the stored half of the grid: first down, then across. */
-static struct value taps_sum_inside(const struct spectrum *spectrum, int column, int row, const float *across,
-                                    const float *down)
+ENGINE_INLINE struct value taps_sum_inside(const struct spectrum *spectrum, int column, int row,
+                                           const float *across, const float *down)
 {
     const size_t stride = 2 * ((size_t)spectrum->columns / 2 + 1);
     const float *line = (const float *)spectrum->grid + (size_t)row * stride + 2 * (size_t)column;
