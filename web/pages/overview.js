@@ -150,7 +150,7 @@ function options(UPlot, data, place) {
   const { dailyStats, domain, ticks } = data;
   const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const colour = (name) => colourOf(place, name);
-  const dayStyle = place.clientWidth < 480 ? { day: "numeric" } : { weekday: "short", day: "numeric" };
+  const dayStyle = ({ width }) => (width < 480 ? { day: "numeric" } : { weekday: "short", day: "numeric" });
   const font = `${Math.round(rem * 0.75)}px system-ui, sans-serif`;
   const axis = { stroke: colour("--pico-muted-color"), font, ticks: { show: false } };
   return {
@@ -159,7 +159,7 @@ function options(UPlot, data, place) {
     axes: [
       {
         ...axis, size: 28, grid: { show: false }, splits: () => dailyStats.map((_, at) => at),
-        values: (_, at) => at.map((i) => dayName(dailyStats[i].usageDate, dayStyle)),
+        values: (plot, at) => at.map((i) => dayName(dailyStats[i].usageDate, dayStyle(plot))),
       },
       {
         ...axis, size: 56, splits: () => ticks, values: (_, values) => values.map(number),

@@ -26,8 +26,8 @@ const columns = (keyName, open) => [
   ["at", t("requests.at"), (row) => html`<${Stamp} at=${row.at} />`],
   ["request", t("requests.request"), (row) => html`<${Open} row=${row} onOpen=${open} />`, "main"],
   ["status", t("orders.status"), (row) => html`<${Status} row=${row} />`, "state"],
-  ["key", t("requests.key"), (row) => (row.keyId ? keyName(row.keyId) : t("requests.console"))],
-  ["ms", t("requests.ms"), ({ milliseconds: ms }) => took(ms)],
+  ["key", t("requests.key"), (row) => (row.keyId ? keyName(row.keyId) : t("requests.console")), "short"],
+  ["ms", t("requests.ms"), ({ milliseconds: ms }) => took(ms), "short"],
   ["id", t("requests.id"), (row) => html`<code class="cut" title=${row.requestId}>${row.requestId}</code>`, "rare"],
 ];
 

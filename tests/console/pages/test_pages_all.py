@@ -5,6 +5,7 @@ import pytest
 
 import pictures
 from browser import PASSWORD
+from client import Client
 
 PUBLIC = ["/sign-in", "/sign-up", "/forgot", "/reset?token=x", "/verify?token=x"]
 PRIVATE = ["/", "/new", "/orders", "/orders/ORDER", "/read", "/developers", "/developers/webhooks", "/developers/webhooks/HOOK",
@@ -26,7 +27,7 @@ def filled(owner, anonymous):
         time.sleep(0.2)
     hook = owner.post("/v2/orders/webhooks", {"url": "http://127.0.0.1:9/hook-" + "x" * 80, "name": "production"}).data
     owner.post(f"/v2/orders/webhooks/{hook['id']}/test")
-    owner.post("/keys", {"name": "web shop"})
+    Client(owner.stack, owner.post("/keys", {"name": "web shop"}).data["value"]).detail("1")
     return {"ORDER": made.data["orderId"], "HOOK": str(hook["id"]), "ACCOUNT": str(owner.account)}
 
 
@@ -144,6 +145,12 @@ def of_developers(dialogs, ids):
     dialogs.seen("webhook-made")
     dialogs.close("I have stored it")
     dialogs.at(f"/developers/webhooks/{ids['HOOK']}")
+    dialogs.open("delivery", "webhook.test")
+    dialogs.close("Close")
+    dialogs.at("/developers/requests")
+    dialogs.open("request", "GET /api/v2/orders/1")
+    dialogs.close("Close")
+    dialogs.at(f"/developers/webhooks/{ids['HOOK']}")
     for name, button in (("webhook-edit", "Edit"), ("webhook-delete", "Delete"), ("webhook-rotate", "Rotate secret")):
         dialogs.open(name, button)
         if name != "webhook-rotate":
@@ -213,7 +220,7 @@ def test_every_dialog(window, modules, owner, operator, filled, tmp_path, theme)
     window.open("/admin")
     of_operator(dialogs, ids)
     assert dialogs.found == []
-    assert len(set(dialogs.names)) == 24, dialogs.names
+    assert len(set(dialogs.names)) == 26, dialogs.names
 
 
 def test_an_open_dialog_leaves_its_button_as_it_is(inside):
@@ -333,3 +340,22 @@ def test_a_phone(inside, filled, files):
     button = inside.named("Protect 10 pictures", "button")[0]
     place = inside.driver.execute_script("const at = arguments[0].getBoundingClientRect(); return [at.top, at.bottom]", button)
     assert 700 < place[0] < place[1] <= 844
+
+
+RULER = """
+  const of = (css) => { const at = document.querySelector(css).getBoundingClientRect(); return [at.left, at.right, at.top].map(Math.round) };
+  const [left, right, top] = of(".tabs"), card = of("main .card, main .sheet, main .filters");
+  return [left, right - card[1], top, of("h1")[0], card[0], card[2]]"""
+
+
+def test_tabs_and_cards_are_aligned_and_stay_in_their_place(inside):
+    """1280 pixels: the tabs begin with the heading and end with the cards, and no page moves them."""
+    inside.size(1280, 1400)
+    found = {}
+    for path in ("/developers", "/developers/webhooks", "/developers/requests", "/account", "/account/security", "/account/members", "/account/audit"):
+        inside.go(path)
+        settled(inside)
+        found[path] = inside.driver.execute_script(RULER)
+    assert len({tuple(one) for one in found.values()}) == 1, found
+    left, end, _, heading, card, _ = found["/account"]
+    assert left == heading == card and end == 0
