@@ -88,6 +88,22 @@ def test_a_name_with_blanks_is_sent_and_the_key_is_no_argument_of_curl(protect, 
     assert "/orders/anti-ai" in words and stack.key("pro") not in words
 
 
+def test_the_first_order_of_the_installation_runs_with_the_installed_script(stack, tmp_path):
+    """packaging/test-host runs the same block on a booted Debian; here the files are in the folders of "make install"."""
+    block = re.search(r"```sh\n# first-order\n(.*?)```", source("doc", "install.md"), re.S)[1]
+    (tmp_path / "doc").mkdir()
+    os.symlink(ROOT, tmp_path / "doc" / "imgward")
+    (tmp_path / "imgwardctl").write_text(f'#!/bin/sh\nexec {stack.environment["IMGWARD_CTL"]} --config {stack.environment["IMGWARD_CONFIG"]} "$@"\n',
+                                         encoding="utf-8")
+    (tmp_path / "imgwardctl").chmod(0o755)
+    stack.ctl("account", "create", "--plan", "pro", "first")
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SHARE": str(tmp_path), "IMGWARD_CA": stack.environment["IMGWARD_CA"],
+                 "HOST": stack.url.removeprefix("https://"), "PICTURE": os.path.join(ROOT, "web", "samples", "before.webp")}
+    done = subprocess.run(["bash", "-e"], input=block, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "protect.sh" not in done.stderr, done
+    assert re.fullmatch(r"before\.webp: protection weak, \d+ %; written to protected-before\.webp\n", done.stdout), done
+
+
 @pytest.mark.parametrize("name", ["README.md", "doc/install.md", "doc/api.md"])
 def test_links_lead_to_files_that_are_installed(name):
     listed = source("doc", "Makefile.inc").partition("nobase_dist_doc_DATA")[2].partition("nodist_man")[0].split()
