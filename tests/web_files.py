@@ -51,6 +51,7 @@ def check_texts():
     for key in sorted(every):
         if len({frozenset(VALUE.findall(texts.get(key, ""))) for texts in languages.values()}) > 1:
             yield f"web/text: the values in braces of {key} differ between the languages"
+    yield from check_table()
     code = "\n".join(path.read_text(encoding="utf-8") for path in scripts())
     yield from (f"web: the key {key} is used but has no text" for key in sorted(set(re.findall(r'\bt\("([\w.]+)"', code)) - every))
     literal = set(re.findall(r'"([\w.]+)"', code))
@@ -63,14 +64,33 @@ def named(pattern, *files):
     return re.findall(pattern, "".join((ROOT / name).read_text(encoding="utf-8").replace("\\\n", "") for name in files))
 
 
+def messages_table():
+    """The rows of doc/messages.md: each message with its values in braces."""
+    sources = (ROOT / "src" / "base" / "message.h").read_text(encoding="utf-8").replace("\\\n", "")
+    for reason, names, literal in re.findall(r'\bX\((\w+), "([^"]*)",((?:\s*"(?:[^"\\]|\\.)*"|\s*PRI\w+)+)\)', sources):
+        template = re.sub(r"PRI\w+", "u", re.sub(r'"\s*(PRI\w+)\s*"', r"\1", re.sub(r'(?<=[^\\])"\s+"', "", literal.strip()[1:-1])))
+        values = iter(names.split())
+        message = re.sub(r"%(?:%|[.\dlz]*[dufs])", lambda found: "%" if found[0] == "%%" else "{" + next(values).replace("-", "…") + "}", template)
+        yield f"| `{reason}` | {message} |".replace('\\"', '"')
+
+
+def check_table():
+    """doc/messages.md lists the messages as src/base/message.h has them."""
+    listed = [line for line in (ROOT / "doc" / "messages.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    wanted = list(messages_table())
+    yield from (f"doc/messages.md: the row is missing or differs: {line}" for line in wanted if line not in listed)
+    yield from (f"doc/messages.md: src/base/message.h has no such message: {line}" for line in listed if line not in wanted)
+
+
 def check_messages(texts):
     """The texts of one language against the lists of the service."""
     messages = dict(named(r'\bX\((\w+), "([^"]*)",', "src/base/message.h"))
     codes = set(named(r"\{IW_(\w+), \d{3}\}", "src/http/failure.c", "src/console/main.c"))
     notes = named(r'context_note\(\s*(?:job->)?context, "([A-Z_]+)"', *map(str, sorted((ROOT / "src").rglob("*.c"))))
     things = [re.sub(r"\W+", "_", words) for words in named(r'\{KEEP_LEFT_\w+, "([^"]+)"\}', "src/codec/metadata/clean.c")]
+    reasons = set(named(r'FETCH_[A-Z_]+,\s*"([a-z_]+)"', "src/service/net/fetch.c")) - {"answered"}
     failures = re.findall(r"- ([A-Z_]+)", (ROOT / "doc" / "openapi.yaml").read_text(encoding="utf-8").split("    FileErrorCode:\n")[1].split("    Time:\n")[0])
-    wanted = {"message": set(messages), "error": codes - KEY_CODES, "note": set(notes), "thing": set(things), "file": set(failures)}
+    wanted = {"message": set(messages), "error": codes - KEY_CODES, "note": set(notes), "thing": set(things), "file": set(failures), "reason": reasons}
     for kind, names in wanted.items():
         assert names, f"no {kind} was found in the sources"
         yield from (f"the text {kind}.{name} is missing" for name in sorted(names) if f"{kind}.{name}" not in texts)

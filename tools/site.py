@@ -26,6 +26,7 @@ GROUPS = [
         "orders": ("Query and repeat", "api.md", ("Query orders", "Your own data", "Retry safely")),
         "webhooks": ("Webhooks", "webhooks.md", None),
         "errors": ("Errors", "api.md", ("Errors",)),
+        "messages": ("Messages", "messages.md", None),
         "limits": ("Limits", "api.md", ("Limits",)),
         "rules": ("Uploads, JSON, clients", "api.md", ("Upload rules", "JSON rules", REST))}),
     ("Background", {

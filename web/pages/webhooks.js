@@ -127,7 +127,8 @@ const EventStatus = ({ event: { status, nextAttemptAt } }) => html`
   ${status === "PENDING" && html` <span class="muted small"><${Time} at=${nextAttemptAt} /></span>`}`;
 
 const Answer = ({ event: { responseStatus, reason } }) => html`<span>${responseStatus ?? "–"}
-  ${reason && html` <span class="muted small">${known(`reason.${reason}`, reason)}</span>`}</span>`;
+  ${reason && html` <span class="muted small">
+    ${known(`reason.${reason}`, html`<code>${reason}</code>`)}</span>`}</span>`;
 
 const Retry = ({ event, onRetry }) => event.status !== "PENDING" && html`
   <${Button} kind="plain small" aria-label=${`${t("webhooks.retry")}: ${event.eventId}`}
