@@ -15,6 +15,7 @@ const [warning, warningBack, busy, busyBack] = ["--warning", "--warning-back", "
 // The panel of the samples is dark in both schemes.
 probe.style.colorScheme = "dark";
 const [panelBack, panelText, panelCode] = colors("card-background-color", "color", "background-color");
+const [panelGood, panelBad, panelWarning, panelBusy] = ["--good", "--bad", "--warning", "--busy"].map(color);
 probe.remove();
 const fontFamily = getComputedStyle(document.body).fontFamily;
 const monospace = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
@@ -25,8 +26,10 @@ const theme = {
     error: { main: bad }, text: { primary: text, secondary: muted }, border: { dark: line, light: line },
     gray: { 50: back, 100: line },
     responses: {
-      success: { color: good, backgroundColor: goodBack }, error: { color: bad, backgroundColor: badBack },
-      redirect: { color: warning, backgroundColor: warningBack }, info: { color: busy, backgroundColor: busyBack },
+      success: { color: good, backgroundColor: goodBack, tabTextColor: panelGood },
+      error: { color: bad, backgroundColor: badBack, tabTextColor: panelBad },
+      redirect: { color: warning, backgroundColor: warningBack, tabTextColor: panelWarning },
+      info: { color: busy, backgroundColor: busyBack, tabTextColor: panelBusy },
     },
   },
   schema: { nestedBackground: back, linesColor: line, typeNameColor: muted, typeTitleColor: muted,

@@ -91,9 +91,10 @@ def test_the_page_leads_to_the_console_only_while_it_runs(stack, anonymous):
 
 
 @pytest.mark.parametrize("path, status, location", [
-    ("/docs", 308, "/docs/"), ("/api/v2/docs", 308, "/docs/reference/"), ("/api/v2/docs/", 308, "/docs/reference/")])
+    ("/docs", 308, "/docs/"), ("/docs/reference", 301, "/docs/reference/"), ("/console/lib", 301, "/console/lib/"),
+    ("/api/v2/docs", 308, "/docs/reference/"), ("/api/v2/docs/", 308, "/docs/reference/")])
 def test_slashes_at_the_end_lead_on(anonymous, path, status, location):
-    answer = anonymous.get(path)
+    answer = anonymous.get(path, headers={"Host": "other.example"})
     assert (answer.status, answer.headers["Location"]) == (status, location)
 
 
