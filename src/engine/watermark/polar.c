@@ -163,7 +163,7 @@ static float tail(const struct polar *polar, float x)
 {
     float place = x * (table_steps / table_reach);
 
-    if (place >= table_steps)
+    if (!(place < table_steps)) /* also if it is not a number */
         return 0;
     int step = (int)place;
     return polar->penalty_table[step] +

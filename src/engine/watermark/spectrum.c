@@ -6,7 +6,10 @@
 #include "engine/clones.h"
 
 static const double oversampling = 1.5; /* source: Beatty et al. (spectrum.h) */
-enum { kernel_steps = 512 };            /* samples of the kernel per tap */
+enum {
+    kernel_steps = 512, /* samples of the kernel per tap */
+    kernel_rows = kernel_steps + 2
+};
 
 /* Returns the modified Bessel function of order 0, by its power series. */
 static double bessel(double x)
@@ -79,13 +82,16 @@ static void grid_fill(float *grid, const float *samples, const struct spectrum *
     }
 }
 
-/* Makes the table of the kernel, in which the values of all taps for an offset lie together. */
+/*
+ * Makes the table of the kernel, in which the values of all taps for an offset lie together. taps_take reads
+ * a row and the next one, also for the offset of a whole tap, at which the next one has the weight 0.
+ */
 static const float *kernel_make(struct workspace *workspace, double beta)
 {
-    float *kernel = workspace_take(workspace, spectrum_taps * (kernel_steps + 1), sizeof *kernel);
+    float *kernel = workspace_take(workspace, spectrum_taps * kernel_rows, sizeof *kernel);
     double half = spectrum_taps / 2.0;
 
-    for (int i = 0; kernel != NULL && i < spectrum_taps * (kernel_steps + 1); i++) {
+    for (int i = 0; kernel != NULL && i < spectrum_taps * kernel_rows; i++) {
         double place = i % spectrum_taps + (double)(i / spectrum_taps) / kernel_steps;
         double t = (place - half) / half;
 

@@ -9,12 +9,12 @@ enum { alignment_bytes = 64 }; /* of a cache line; more than AVX2 needs */
 /*
  * Blocks are large, and the next call of the process reuses them, because page faults on new memory cost as
  * much as the work on it. Builds that look for overruns (valgrind: ENGINE_PIECES_ALONE) allocate every piece
- * separately.
+ * separately and without padding.
  */
 #if defined __SANITIZE_ADDRESS__ || defined ENGINE_PIECES_ALONE
-enum { block_least_bytes = 0 };
+enum { are_pieces_alone = true, block_least_bytes = 0 };
 #else
-enum { block_least_bytes = 16 << 20 };
+enum { are_pieces_alone = false, block_least_bytes = 16 << 20 };
 #endif
 
 void workspace_init(struct workspace *workspace)
@@ -31,14 +31,15 @@ static bool workspace_grow(struct workspace *workspace, size_t size)
 
     if (next == workspace_blocks)
         return false;
-    if (block->size < size) {
+    if (block->size < size || (are_pieces_alone && block->size != size)) {
         free(block->memory);
         *block = (struct workspace_block){.size = size > block_least_bytes ? size : block_least_bytes};
-        block->memory = aligned_alloc(alignment_bytes, block->size);
-        if (block->memory == NULL) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, alignment_bytes, block->size) != 0) {
             block->size = 0;
             return false;
         }
+        block->memory = memory;
     }
     block->begin = begin;
     block->used = 0;
@@ -55,7 +56,9 @@ void *workspace_take_unset(struct workspace *workspace, size_t count, size_t byt
         workspace->failed = true;
         return NULL;
     }
-    size_t size = (count * bytes + alignment_bytes) / alignment_bytes * alignment_bytes;
+    size_t size = are_pieces_alone && count * bytes > 0
+                      ? count * bytes
+                      : (count * bytes + alignment_bytes) / alignment_bytes * alignment_bytes;
     if (block->size - block->used < size || !workspace->is_begun) {
         workspace->failed = !workspace_grow(workspace, size);
         if (workspace->failed)
