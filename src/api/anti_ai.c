@@ -50,6 +50,7 @@ static enum iw_error anti_ai_create(struct request *request, const struct creati
         return error;
     struct field_scope body = {request->context, json, ""};
     creation_common_read(&body, &requested);
+    creation_suffix_read(&body, &requested);
     creation_files_read(request, &body, source, NULL, &requested);
     mode_read(&body, request->config, &requested);
     strength_read(&body, &requested);

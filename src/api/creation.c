@@ -10,6 +10,8 @@
 #include "model/account.h"
 #include "model/format.h"
 
+static const char suffix_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
 const struct request_array creation_files = {"files", order_files_max};
 
 void creation_key_read(const struct field_scope *body, struct order_request *requested)
@@ -62,6 +64,16 @@ void creation_common_read(const struct field_scope *body, struct order_request *
     requested->name = json_string_of(name);
     metadata_read(body, requested);
     json_digest(body->object, requested->body_digest);
+}
+
+void creation_suffix_read(const struct field_scope *body, struct order_request *requested)
+{
+    const struct json *suffix = field_string(body, "resultSuffix", false, 1, order_suffix_bytes_max);
+    const char *text = json_string_of(suffix);
+    if (text != NULL && text[strspn(text, suffix_characters)] != '\0')
+        field_bad(body, "resultSuffix",
+                  "is \"%.40s\"; it may have the letters A to Z and a to z, digits, \"-\" and \"_\"", text);
+    requested->result_suffix = text;
 }
 
 void creation_files_read(struct request *request, const struct field_scope *body,

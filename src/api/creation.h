@@ -15,6 +15,9 @@ void creation_key_read(const struct field_scope *body, struct order_request *req
 /* Reads idempotencyKey, orderName and metadata, and computes the digest of the whole body. */
 void creation_common_read(const struct field_scope *body, struct order_request *requested);
 
+/* Reads resultSuffix, which orders with results may have. */
+void creation_suffix_read(const struct field_scope *body, struct order_request *requested);
+
 /* The array that decides the size of a creation with several files. */
 extern const struct request_array creation_files;
 

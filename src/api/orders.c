@@ -30,7 +30,8 @@ struct texts {
     size_t next; /* the first text that is not rendered with a file yet */
 };
 
-static void files_render(struct render *render, const struct order_view *view, struct texts *texts)
+static void files_render(struct render *render, const struct domain *domain, const struct order_view *view,
+                         struct texts *texts)
 {
     render_array_begin(render, "files");
     for (unsigned i = 0; i < view->order.file_count; i++) {
@@ -45,6 +46,8 @@ static void files_render(struct render *render, const struct order_view *view, s
         for (; texts->next < texts->count && texts->items[texts->next].file_id == file->id; texts->next++)
             render_string_n(render, NULL, texts->items[texts->next].text, texts->items[texts->next].length);
         render_array_end(render);
+        render_string(render, "thumbnailImageUrl",
+                      order_thumbnail_url(domain, domain->context->arena, &view->order, file));
         view_size(render, "inputBytes", file->input_bytes);
         view_size(render, "resultBytes", file->result_bytes);
         if (view->order.type == ORDER_ANTI_AI)
@@ -141,7 +144,7 @@ static enum iw_error show_detail(struct request *request)
         same_render(render, view.order.same_picture);
         places_render(render, places, place_count);
     }
-    files_render(render, &view, &texts);
+    files_render(render, request->domain, &view, &texts);
     render_object_end(render);
     return IW_OK;
 }

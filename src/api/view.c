@@ -27,10 +27,11 @@ void view_order(struct render *render, const struct domain *domain, struct arena
     render_string(render, "status", order_status_name(order->status));
     render_integer(render, "fileCount", order->file_count);
     render_integer(render, "completedFileCount", order->completed_file_count);
-    render_string(render, "thumbnailImageUrl", order_thumbnail_url(domain, scratch, order));
+    render_string(render, "thumbnailImageUrl", order_thumbnail_url(domain, scratch, order, NULL));
     render_time(render, "createdAt", order->created_ms);
     render_time(render, "updatedAt", order->updated_ms);
     render_time(render, "expiresAt", order->expires_ms);
+    render_time(render, "deletedAt", order_deleted_ms(order));
     if (order->metadata != NULL)
         render_lines(render, "metadata", order->metadata);
 }

@@ -75,6 +75,7 @@ static enum iw_error embed(struct request *request)
         return error;
     struct field_scope body = {request->context, json, ""};
     creation_common_read(&body, &requested);
+    creation_suffix_read(&body, &requested);
     creation_files_read(request, &body, &upload_or_url, file_texts_read, &requested);
     common_texts_read(&body, &requested);
     error = creation_make(request, &requested, &view);

@@ -142,6 +142,20 @@ enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t s
                   values, 3, NULL);
 }
 
+enum iw_error files_thumbnail_write(const struct db *db, int64_t file_id, const char *store_key,
+                                    const uint8_t digest[32], bool *is_first)
+{
+    struct db_rows rows = {0};
+    const struct db_value values[] = {db_text(store_key), db_bytes(digest, 32), db_integer(file_id)};
+    enum iw_error error =
+        db_run(db,
+               "UPDATE files SET thumbnail_store_key = ?, thumbnail_digest = ? WHERE id = ? "
+               "AND thumbnail_store_key IS NULL",
+               values, 3, &rows);
+    *is_first = error == IW_OK && rows.affected == 1;
+    return error;
+}
+
 enum iw_error files_note_write(const struct db *db, int64_t file_id, const char *code, const char *sentence)
 {
     const struct db_value values[] = {db_text(code), db_text(sentence), db_integer(file_id)};
@@ -247,8 +261,8 @@ enum iw_error files_stored_next(const struct db *db, struct files_step *step)
         "r.order_id WHERE o.files_deleted_at IS NULL AND r.order_id > ? AND r.order_id <= ? "
         "UNION ALL SELECT zip_store_key, COALESCE(zip_size_bytes, -1), id, zip_digest FROM orders WHERE "
         "zip_store_key IS NOT NULL AND id > ? AND id <= ? "
-        "UNION ALL SELECT thumbnail_store_key, -1, id, thumbnail_digest FROM orders WHERE "
-        "thumbnail_store_key IS NOT NULL AND id > ? AND id <= ? "
+        "UNION ALL SELECT thumbnail_store_key, -1, order_id, thumbnail_digest FROM files WHERE "
+        "thumbnail_store_key IS NOT NULL AND order_id > ? AND order_id <= ? "
         "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id, f.digest FROM files f JOIN "
         "orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', "
         "'inProgress') AND f.order_id > ? AND f.order_id <= ?",

@@ -58,6 +58,10 @@ enum iw_error files_error_write(const struct db *db, int64_t file_id, enum iw_er
 enum iw_error files_result_write(const struct db *db, int64_t file_id, int64_t size_bytes,
                                  int percent) IW_MUST_USE;
 
+/* Writes the thumbnail of a file's result unless the file has one; *is_first is false then. */
+enum iw_error files_thumbnail_write(const struct db *db, int64_t file_id, const char *store_key,
+                                    const uint8_t digest[32], bool *is_first) IW_MUST_USE;
+
 /* Records a note on a file's result; the first note of several copies stays. */
 enum iw_error files_note_write(const struct db *db, int64_t file_id, const char *code,
                                const char *sentence) IW_MUST_USE;

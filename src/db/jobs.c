@@ -303,7 +303,8 @@ static enum iw_error lease_write(const struct db *db, struct lease *lease)
         error = db_run(
             db,
             "SELECT j.id, j.account_id, j.order_id, j.file_id, j.kind, j.attempt, j.failure_count, "
-            "j.death_count, o.type, o.strength, o.zero_copy, o.has_thumbnail, f.name, f.store_key, "
+            "j.death_count, o.type, o.strength, o.zero_copy, f.thumbnail_store_key IS NOT NULL, "
+            "f.name, f.store_key, "
             "f.position, j.request_id, o.trace_id, TIMESTAMPDIFF(MICROSECOND, j.available_at, "
             "UTC_TIMESTAMP(3)) DIV 1000, j.copy, o.include_original, g.store_key, f.source_url, "
             "f.target_url, f.target_expires_at, r.store_key, r.format, j.reason <=> 'lease_lost', "

@@ -23,7 +23,8 @@
 #define FILE_COLUMNS                                                                                         \
     "f.id, f.position, f.role = 'original', f.name, f.status, f.error_code, f.error_sentence, "              \
     "f.source_url, "                                                                                         \
-    "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent"
+    "f.note_code, f.note_sentence, f.size_bytes, f.result_bytes, f.protection_percent, "                     \
+    "f.thumbnail_store_key"
 
 /*
  * An order with all its files in one query.  No ORDER BY: sorting a few rows here is faster than the
@@ -79,6 +80,7 @@ static void file_read(struct db_row *columns, struct order_file *file)
     file->input_bytes = db_next_integer(columns);
     file->result_bytes = db_next_integer(columns);
     file->protection_percent = db_next_is_null(columns) ? -1 : (int)db_next_integer(columns);
+    file->thumbnail_store_key = db_next_text(columns);
 }
 
 /* ---- writing ---- */
@@ -118,6 +120,7 @@ static void order_add(struct query *query, const struct context *context, const 
         db_bytes(row->key, row->key_length),
         db_bytes(row->body_digest, 32),
         row->type == ORDER_ANTI_AI ? db_text(order_strength_name(row->strength)) : db_null(),
+        db_text(row->result_suffix),
         db_integer(row->is_zero_copy),
         db_integer(row->file_rows > row->file_count),
         db_integer(row->file_count),
@@ -133,9 +136,10 @@ static void order_add(struct query *query, const struct context *context, const 
     query_append(
         query,
         "INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, "
-        "strength, zero_copy, include_original, file_count, request_id, trace_id, is_trace_sampled, "
+        "strength, result_suffix, zero_copy, include_original, file_count, request_id, trace_id, "
+        "is_trace_sampled, "
         "created_at, updated_at, started_at, expires_at, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?); ",
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?); ",
         values, sizeof values / sizeof values[0]);
 }
 
@@ -554,12 +558,13 @@ enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct
 {
     struct db_rows rows;
     const struct db_value values[] = {db_integer(order_id)};
-    enum iw_error error = db_run(
-        db,
-        "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
-        "failed_file_count, result_count, thumbnail_store_key, created_at, started_at, expires_at, "
-        "(SELECT plan FROM accounts a WHERE a.id = account_id), trace_id FROM orders WHERE id = ? FOR UPDATE",
-        values, 1, &rows);
+    enum iw_error error =
+        db_run(db,
+               "SELECT id, account_id, type, status, zero_copy, file_count, completed_file_count, "
+               "failed_file_count, result_count, thumbnail_store_key, created_at, started_at, expires_at, "
+               "(SELECT plan FROM accounts a WHERE a.id = account_id), trace_id, result_suffix FROM orders "
+               "WHERE id = ? FOR UPDATE",
+               values, 1, &rows);
     if (error != IW_OK)
         return error;
     if (rows.count == 0)
@@ -580,6 +585,7 @@ enum iw_error orders_progress_lock(const struct db *db, int64_t order_id, struct
     order->expires_at_ms = db_next_integer(&columns);
     order->plan = db_next_text(&columns);
     order->trace_id = db_next_text(&columns);
+    order->result_suffix = db_next_text(&columns);
     return orders_words_read(db->context, type, &order->type, status, &order->status);
 }
 
@@ -630,12 +636,6 @@ enum iw_error orders_archive_write(const struct db *db, int64_t order_id, const 
                                       db_integer(order_id)};
     return db_run(db, "UPDATE orders SET zip_store_key = ?, zip_size_bytes = ?, zip_digest = ? WHERE id = ?",
                   values, 4, NULL);
-}
-
-enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_id, const uint8_t digest[32])
-{
-    const struct db_value values[] = {db_bytes(digest, 32), db_integer(order_id)};
-    return db_run(db, "UPDATE orders SET thumbnail_digest = ? WHERE id = ?", values, 2, NULL);
 }
 
 enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
@@ -779,7 +779,8 @@ enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct qu
         db,
         "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
         "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
-        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM files "
+        "FROM files WHERE order_id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM "
+        "files "
         "WHERE order_id = ? AND store_key IS NOT NULL",
         values, 4, keys);
 }
@@ -787,11 +788,16 @@ enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct qu
 enum iw_error orders_files_forget(const struct db *db, int64_t order_id, int64_t now_ms)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
-    return db_run(
-        db,
-        "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
-        "files_deleted_at = ? WHERE id = ?",
-        values, 2, NULL);
+    enum iw_error error =
+        db_run(db,
+               "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
+               "files_deleted_at = ? WHERE id = ?",
+               values, 2, NULL);
+    if (error != IW_OK)
+        return error;
+    return db_run(db,
+                  "UPDATE files SET thumbnail_store_key = NULL, thumbnail_digest = NULL WHERE order_id = ?",
+                  values + 1, 1, NULL);
 }
 
 /* ---- For operators and monitoring ---- */

@@ -118,10 +118,6 @@ enum iw_error orders_error_write(const struct db *db, int64_t order_id, enum iw_
 enum iw_error orders_archive_write(const struct db *db, int64_t order_id, const char *store_key,
                                    int64_t size_bytes, const uint8_t digest[32]) IW_MUST_USE;
 
-/* Writes the SHA-256 of the thumbnail; orders_progress_write writes its key. */
-enum iw_error orders_thumbnail_digest_write(const struct db *db, int64_t order_id,
-                                            const uint8_t digest[32]) IW_MUST_USE;
-
 /* Writes the text that an extraction read, its certainty, and whether the picture is the marked one. */
 enum iw_error orders_watermark_write(const struct db *db, int64_t order_id, const char *text, size_t length,
                                      int64_t certainty, enum same_picture same) IW_MUST_USE;
@@ -166,7 +162,7 @@ enum iw_error orders_forget(const struct db *db, int64_t order_id) IW_MUST_USE;
 enum iw_error orders_uncleared(const struct db *db, int64_t id_from, unsigned most,
                                struct query_ids *order_ids) IW_MUST_USE;
 
-/* The keys of an order's files in the store: inputs, results, archive and thumbnail. */
+/* The keys of an order's files in the store: inputs, results, archive and thumbnails. */
 enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct query_texts *keys) IW_MUST_USE;
 
 /* Records that all files of an order were deleted from the store. */

@@ -142,7 +142,7 @@ enum iw_error results_forget(const struct db *db, int64_t order_id, int64_t file
     return db_run(db, "DELETE FROM results WHERE order_id = ? AND file_id = ? AND copy = ?", values, 3, NULL);
 }
 
-/* The columns: status, expiry, deletion, name, format, store key, suspension, account, trace. */
+/* The columns: status, expiry, deletion, name, format, store key, suspension, account, trace, channel. */
 static enum iw_error download_read(const struct db *db, const char *sql, const struct db_value *parameters,
                                    unsigned count, struct download_row *row, bool *is_found)
 {
@@ -162,6 +162,8 @@ static enum iw_error download_read(const struct db *db, const char *sql, const s
     row->is_suspended = db_next_bool(&columns);
     row->account_id = db_next_integer(&columns);
     row->trace_id = db_next_text(&columns);
+    if (!order_channel_read(db_next_text(&columns), &row->order_channel))
+        row->order_channel = ORDER_CHANNEL_API;
     return orders_words_read(db->context, NULL, NULL, status, &row->order_status);
 }
 
@@ -172,7 +174,8 @@ enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result
     return download_read(
         db,
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, r.name, r.format, "
-        "r.store_key, a.status = 'suspended', a.id, o.trace_id FROM results r JOIN orders o ON o.id = "
+        "r.store_key, a.status = 'suspended', a.id, o.trace_id, o.channel FROM results r JOIN orders o ON "
+        "o.id = "
         "r.order_id JOIN accounts a ON a.id = o.account_id WHERE r.id = ? AND r.order_id = ?",
         parameters, 2, row, is_found);
 }
@@ -184,21 +187,29 @@ enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct
     enum iw_error error = download_read(
         db,
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, '', o.zip_store_key, "
-        "a.status = 'suspended', a.id, o.trace_id FROM orders o JOIN accounts a ON a.id = o.account_id "
+        "a.status = 'suspended', a.id, o.trace_id, o.channel FROM orders o JOIN accounts a ON a.id = "
+        "o.account_id "
         "WHERE o.id = ?",
         parameters, 1, row, is_found);
     row->format = FORMAT_ZIP;
     return error;
 }
 
-enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row,
-                                     bool *is_found)
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, int64_t position,
+                                     struct download_row *row, bool *is_found)
 {
-    const struct db_value parameters[] = {db_integer(order_id)};
-    return download_read(
-        db,
+    static const char of_order[] =
         "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, o.name, 'webp', "
-        "o.thumbnail_store_key, a.status = 'suspended', a.id, o.trace_id FROM orders o JOIN accounts a "
-        "ON a.id = o.account_id WHERE o.id = ?",
-        parameters, 1, row, is_found);
+        "o.thumbnail_store_key, a.status = 'suspended', a.id, o.trace_id, o.channel FROM orders o JOIN "
+        "accounts a "
+        "ON a.id = o.account_id WHERE o.id = ?";
+    static const char of_file[] =
+        "SELECT o.status, o.expires_at, o.files_deleted_at IS NOT NULL, f.name, 'webp', "
+        "f.thumbnail_store_key, a.status = 'suspended', a.id, o.trace_id, o.channel FROM orders o JOIN "
+        "accounts a "
+        "ON a.id = o.account_id JOIN files f ON f.order_id = o.id AND f.role = 'main' "
+        "WHERE o.id = ? AND f.position = ?";
+    const struct db_value parameters[] = {db_integer(order_id), db_integer(position)};
+    return download_read(db, position == 0 ? of_order : of_file, parameters, position == 0 ? 1 : 2, row,
+                         is_found);
 }

@@ -38,8 +38,8 @@ enum iw_error results_find(const struct db *db, int64_t order_id, int64_t result
 enum iw_error results_find_archive(const struct db *db, int64_t order_id, struct download_row *row,
                                    bool *is_found) IW_MUST_USE;
 
-/* The same for the thumbnail. */
-enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, struct download_row *row,
-                                     bool *is_found) IW_MUST_USE;
+/* The same for the thumbnail of a file's result; position 0: of the order. */
+enum iw_error results_find_thumbnail(const struct db *db, int64_t order_id, int64_t position,
+                                     struct download_row *row, bool *is_found) IW_MUST_USE;
 
 #endif

@@ -29,14 +29,15 @@ struct order_file {
     bool is_original;
     const char *name;
     enum file_status status;
-    const char *error_code;     /* NULL if there is none */
-    const char *error_sentence; /* NULL if there is none */
-    const char *note_code;      /* of its result; NULL if there is none */
-    const char *note_sentence;  /* valid with note_code */
-    int64_t input_bytes;        /* 0 if there is none arrived yet */
-    int64_t result_bytes;       /* of its largest result; 0 if there is none */
-    int protection_percent;     /* of its anti-AI result; -1 if there is none, or not known */
-    const char *source_url;     /* fetched instead of uploaded; NULL if uploaded */
+    const char *error_code;          /* NULL if there is none */
+    const char *error_sentence;      /* NULL if there is none */
+    const char *note_code;           /* of its result; NULL if there is none */
+    const char *note_sentence;       /* valid with note_code */
+    int64_t input_bytes;             /* 0 if there is none arrived yet */
+    int64_t result_bytes;            /* of its largest result; 0 if there is none */
+    int protection_percent;          /* of its anti-AI result; -1 if there is none, or not known */
+    const char *source_url;          /* fetched instead of uploaded; NULL if uploaded */
+    const char *thumbnail_store_key; /* of its result; NULL if there is none */
 };
 
 /* The file that an upload URL names; texts are in the arena. */

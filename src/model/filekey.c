@@ -6,16 +6,21 @@
 
 #include "base/text.h"
 
+/* Whether a number follows the order id. */
+enum number { NUMBER_NEVER, NUMBER_ALWAYS, NUMBER_OPTIONAL };
+
 /* The texts of a kind.  URLs that are valid and rows of released versions contain them: they never change. */
 static const struct {
     const char *word; /* first segment of the URL path */
-    bool has_number;  /* after the order id */
+    enum number number;
     const char *ending;
     const char *folder; /* in the file store */
 } forms[FILEKEY_KIND_COUNT] = {
-    [FILEKEY_UPLOAD] = {"in", true, "", "in"},           [FILEKEY_ORIGINAL] = {"in", true, "o", "original"},
-    [FILEKEY_RESULT] = {"out", true, "", "out"},         [FILEKEY_ZIP] = {"zip", false, "", "zip"},
-    [FILEKEY_THUMBNAIL] = {"thumb", false, "", "thumb"},
+    [FILEKEY_UPLOAD] = {"in", NUMBER_ALWAYS, "", "in"},
+    [FILEKEY_ORIGINAL] = {"in", NUMBER_ALWAYS, "o", "original"},
+    [FILEKEY_RESULT] = {"out", NUMBER_ALWAYS, "", "out"},
+    [FILEKEY_ZIP] = {"zip", NUMBER_NEVER, "", "zip"},
+    [FILEKEY_THUMBNAIL] = {"thumb", NUMBER_OPTIONAL, "", "thumb"},
 };
 
 const char *filekey_folder(enum filekey_kind kind)
@@ -25,7 +30,9 @@ const char *filekey_folder(enum filekey_kind kind)
 
 size_t filekey_print(const struct filekey *key, char text[filekey_size])
 {
-    int length = forms[key->kind].has_number
+    enum number number = forms[key->kind].number;
+    bool has_number = number == NUMBER_ALWAYS || (number == NUMBER_OPTIONAL && key->number != 0);
+    int length = has_number
                      ? snprintf(text, filekey_size, "%s/%" PRId64 "/%" PRId64 "%s", forms[key->kind].word,
                                 key->order_id, key->number, forms[key->kind].ending)
                      : snprintf(text, filekey_size, "%s/%" PRId64, forms[key->kind].word, key->order_id);
@@ -46,7 +53,7 @@ static bool form_read(char *text, enum filekey_kind kind, struct filekey *key)
     if (strncmp(text, forms[kind].word, word) != 0 || text[word] != '/')
         return false;
     char *order = text + word + 1, *number = strchr(order, '/');
-    if ((number != NULL) != forms[kind].has_number)
+    if (forms[kind].number == (number != NULL ? NUMBER_NEVER : NUMBER_ALWAYS))
         return false;
     if (number == NULL)
         return text_integer(order, 1, INT64_MAX, &key->order_id);

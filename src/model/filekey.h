@@ -3,7 +3,7 @@
  *
  * `in/<orderId>/<position>` is the upload at a position (from 1); with an `o` at the end it is the unmarked
  * original of an extraction.  `out/<orderId>/<resultId>` is a result, `zip/<orderId>` the archive of an
- * order, `thumb/<orderId>` its thumbnail.
+ * order, `thumb/<orderId>` its thumbnail, `thumb/<orderId>/<position>` that of the result of one file.
  *
  * A file key does not locate bytes: the keys of the file store do (service/files/storage.h), and rows hold
  * those.
@@ -29,7 +29,7 @@ enum filekey_kind {
 struct filekey {
     enum filekey_kind kind;
     int64_t order_id;
-    int64_t number; /* position of an upload, id of a result; 0 with ZIP and THUMBNAIL */
+    int64_t number; /* position of an upload, id of a result; 0 with ZIP; 0 or a position with THUMBNAIL */
 };
 
 /* The longest text: "thumb/", two numbers of 19 digits, '/', 'o' and the zero fit. */

@@ -122,7 +122,7 @@ struct job {
     enum order_strength strength; /* valid for ORDER_ANTI_AI */
     bool is_zero_copy;
     bool has_original;  /* an extraction with the unmarked original */
-    bool has_thumbnail; /* the order has one already */
+    bool has_thumbnail; /* the file has one already */
 
     const char *file_name;
     const char *store_key;      /* of the input; NULL if it was deleted */

@@ -116,3 +116,9 @@ int64_t order_id_time_ms(int64_t order_id)
 {
     return (order_id >> id_random_bits) + id_epoch_ms;
 }
+
+int64_t order_deleted_ms(const struct order *order)
+{
+    bool is_deleted = order->status == ORDER_EXPIRED && order->expires_ms == order->updated_ms;
+    return is_deleted ? order->updated_ms : 0;
+}

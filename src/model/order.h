@@ -101,6 +101,12 @@ struct order {
     const char *metadata; /* the client's data: lines of key, tab and value; NULL if there is none */
 };
 
+/*
+ * When the account deleted the results of an order before their time, in ms since 1970; 0 if it did not. Such
+ * an order expires at the moment of its last change.
+ */
+int64_t order_deleted_ms(const struct order *order);
+
 /* The counts of an order that its jobs change.  Valid while the row is locked. */
 struct order_progress {
     int64_t id;
@@ -115,9 +121,10 @@ struct order_progress {
     const char *thumbnail_store_key; /* NULL if there is none */
     int64_t created_at_ms;
     int64_t started_at_ms;
-    int64_t expires_at_ms; /* 0 means never */
-    const char *plan;      /* of the account */
-    const char *trace_id;  /* NULL: an older order */
+    int64_t expires_at_ms;     /* 0 means never */
+    const char *plan;          /* of the account */
+    const char *trace_id;      /* NULL: an older order */
+    const char *result_suffix; /* in the names of results; NULL if there is none */
 };
 
 /* A watermark text and the file that it marks. */
@@ -153,6 +160,7 @@ struct order_row {
     size_t key_length;
     const uint8_t *body_digest; /* 32 bytes */
     enum order_strength strength;
+    const char *result_suffix; /* NULL if there is none */
     bool is_zero_copy;
     bool is_started;     /* no file needs an upload: inProgress immediately, with its jobs */
     unsigned file_count; /* originals excluded */

@@ -55,6 +55,7 @@ struct result_slot {
 /* The bytes behind a download URL. */
 struct download_row {
     enum order_status order_status;
+    enum order_channel order_channel;
     int64_t expires_ms;    /* of the order; 0 means never */
     bool is_deleted;       /* the order's files were deleted */
     const char *name;      /* of the result, or of the order */

@@ -303,8 +303,10 @@ static enum iw_error result_store(const struct shared *shared, struct task *task
 static enum iw_error thumbnail_store(const struct shared *shared, struct task *task)
 {
     struct result written = {.format = FORMAT_NONE};
-    const struct storage_key key = {
-        .kind = FILEKEY_THUMBNAIL, .order_id = task->job.order_id, .version = storage_version_new()};
+    const struct storage_key key = {.kind = FILEKEY_THUMBNAIL,
+                                    .order_id = task->job.order_id,
+                                    .number = task->job.position,
+                                    .version = storage_version_new()};
     if (!file_freeze(task->picture.thumbnail_file))
         return context_fail(&task->context, IW_IO_FAILED, "The image process did not release a thumbnail.");
     enum iw_error error = bytes_store(shared, task, task->picture.thumbnail_file, &key, &written);

@@ -77,13 +77,14 @@ def ended(stack, orders):
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = {row[0]: row[1:] for row in stack.sql(
         "SELECT id, status, file_count, completed_file_count, failed_file_count, result_count, zero_copy, "
-        f"COALESCE(watermark_text, ''), thumbnail_store_key, zip_store_key FROM orders WHERE id IN ({ids})")}
+        f"COALESCE(watermark_text, ''), (SELECT COUNT(thumbnail_store_key) FROM files WHERE order_id = orders.id), zip_store_key "
+        f"FROM orders WHERE id IN ({ids})")}
     jobs = collections.Counter(row[0] for row in stack.sql(
         f"SELECT order_id FROM jobs WHERE order_id IN ({ids}) AND status IN ('queued', 'leased')"))
     for order in orders:
         if not order.id or order.id not in rows:
             continue
-        status, files, done, failed, results, zero_copy, text, thumbnail, archive = rows[order.id]
+        status, files, done, failed, results, zero_copy, text, thumbnails, archive = rows[order.id]
         where = f"{order.kind} {order.id}"
         if order.is_given_up:
             if status not in ("pending", "failed"):
@@ -101,8 +102,8 @@ def ended(stack, orders):
         copies = sum(file.copies for file in order.files)
         if order.wanted == "complete" and (int(results), int(done), int(failed)) != (copies, int(files), 0):
             violations.append(f"{where}: {results} results of {copies}, {done} files done and {failed} failed of {files}")
-        if order.wanted == "complete" and zero_copy == "0" and thumbnail == "NULL":
-            violations.append(f"{where}: no thumbnail")
+        if order.wanted == "complete" and zero_copy == "0" and thumbnails != files:
+            violations.append(f"{where}: {thumbnails} thumbnails of {files} files")
         if order.wanted == "complete" and zero_copy == "0" and (archive != "NULL") != (copies > 1):
             violations.append(f"{where}: archive {archive} for {copies} results")
         if order.text is not None and text != order.text:
@@ -191,7 +192,7 @@ def named_keys(stack):
     return {row[0]: row[1] for row in stack.sql(
         "SELECT store_key, COALESCE(HEX(digest), '') FROM results UNION ALL "
         "SELECT zip_store_key, '' FROM orders WHERE zip_store_key IS NOT NULL UNION ALL "
-        "SELECT thumbnail_store_key, '' FROM orders WHERE thumbnail_store_key IS NOT NULL UNION ALL "
+        "SELECT thumbnail_store_key, HEX(thumbnail_digest) FROM files WHERE thumbnail_store_key IS NOT NULL UNION ALL "
         "SELECT store_key, COALESCE(HEX(digest), '') FROM files WHERE store_key IS NOT NULL")}
 
 

@@ -46,7 +46,7 @@ def named_keys(stack, order):
     """The keys that the order's rows name."""
     rows = stack.sql(
         f"SELECT store_key FROM results WHERE order_id = {order} UNION ALL SELECT zip_store_key FROM orders "
-        f"WHERE id = {order} UNION ALL SELECT thumbnail_store_key FROM orders WHERE id = {order} UNION ALL "
+        f"WHERE id = {order} UNION ALL SELECT thumbnail_store_key FROM files WHERE order_id = {order} UNION ALL "
         f"SELECT store_key FROM files WHERE order_id = {order}")
     return {row[0] for row in rows if row[0] != "NULL"}
 
@@ -78,7 +78,8 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
     detail = client.wait(order, 400)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 30
     until(lambda: store_keys(stack, order) == named_keys(stack, order), "clearing the order")
-    assert len(store_keys(stack, order)) == 30 + 2
+    # 30 results, as many thumbnails, the archive.
+    assert len(store_keys(stack, order)) == 2 * 30 + 1
     usage = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
     before = stack.sql(f"SELECT COUNT(*) FROM results r JOIN orders o ON o.id = r.order_id "
                        f"WHERE o.account_id = {client.account}")

@@ -120,13 +120,12 @@ export function Preview({ file, box = 96, label, onDrawn }) {
   return html`<canvas ref=${canvas} class="thumb" width="1" height="1" ...${role}></canvas>`;
 }
 
-// Two pictures over each other; a slider moves the border. "before" is a File or a URL.
+// Two pictures over each other; a slider moves the border.
 export function Compare({ before, after, label, words }) {
   const frame = useRef(null);
   const move = (event) => frame.current.style.setProperty("--at", `${event.target.value}%`);
   return html`<figure class="compare" ref=${frame}>
-    ${before instanceof File ? html`<${Preview} file=${before} box=${2400} />` : html`<img src=${before} alt="" />`}
-    <div class="after"><img src=${after} alt="" /></div>
+    <img src=${before} alt="" /><div class="after"><img src=${after} alt="" /></div>
     <span class="tag left">${words[0]}</span><span class="tag right">${words[1]}</span>
     <input type="range" min="0" max="100" value="50" aria-label=${label} onInput=${move} /></figure>`;
 }

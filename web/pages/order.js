@@ -6,7 +6,8 @@ import { go } from "../lib/route.js";
 import {
   Badge, Button, Dialog, Failure, FileFault, Head, Icon, Link, Loaded, Notice, confirm, toast, useLoad, useNow, usePoll,
 } from "../lib/ui.js";
-import { Compare, Preview } from "../lib/pictures.js";
+import { Preview } from "../lib/pictures.js";
+import { Viewer } from "../lib/viewer.js";
 import { Drop } from "../lib/drop.js";
 import { Progress } from "../lib/progress.js";
 import { current, isEnded, orderGet, originalOf, resume } from "../lib/upload.js";
@@ -52,11 +53,9 @@ function Body({ order, upload, reload }) {
   if (isRead && status !== "expired") {
     return html`<${Result} order=${order} original=${order.files.length > 1} />`;
   }
-  const kept = duration(account.value.resultRetentionSeconds);
   return html`
     ${status === "inProgress" && html`<${Working} order=${order} />`}
-    ${status === "expired" && html`
-      <${Notice} title=${t("order.expired")}>${t("order.expiredText", { time: kept })}<//>`}
+    ${status === "expired" && html`<${Expired} order=${order} />`}
     ${status === "failed" && html`<${Failed} order=${order} />`}
     ${status === "complete" && order.errors && html`
       <${Notice} kind="warning" title=${t("order.partly")}>${t("order.partlyText")}<//>`}
@@ -68,6 +67,12 @@ const isCancelled = ({ status, errors }) => status === "failed" && (errors ?? ""
 
 const Failed = ({ order }) => (isCancelled(order) ? html`<${Notice} title=${t("file.ORDER_CANCELLED")} />`
   : html`<${Notice} kind="error" title=${t("order.failed")}>${t("order.failedText")}<//>`);
+
+function Expired({ order: { deletedAt } }) {
+  const time = duration(account.value.resultRetentionSeconds);
+  if (!deletedAt) return html`<${Notice} title=${t("order.expired")}>${t("order.expiredText", { time })}<//>`;
+  return html`<${Notice} title=${t("order.deleted", { at: moment(deletedAt) })}>${t("order.deletedText")}<//>`;
+}
 
 const Working = ({ order: { completedFileCount: done, fileCount: count } }) => html`
   <article class="card" aria-live="polite"><div class="row"><strong>${t("order.working")}</strong>
@@ -143,11 +148,13 @@ function Pending({ order }) {
 const GRADES = { strong: "good", medium: "", weak: "warning" };
 const STATES = { complete: "good", failed: "bad" };
 
-// Status, protection and sizes of a file.
-function Facts({ file }) {
+// Status, protection and sizes of a file. The order says that it is complete.
+function Facts({ file, isEnded: isOrderEnded }) {
   const { status, protection, inputBytes, resultBytes } = file;
   const sizes = { before: bytes(inputBytes ?? 0), after: bytes(resultBytes ?? 0) };
-  return html`<span class="facts small"><${Badge} kind=${STATES[status] ?? "busy"}>${t(`file.${status}`)}<//>
+  return html`<span class="facts small">
+    ${(status !== "complete" || !isOrderEnded) && html`
+      <${Badge} kind=${STATES[status] ?? "busy"}>${t(`file.${status}`)}<//>`}
     ${protection && html`<${Badge} kind=${GRADES[protection.word]}>
       ${t(`protection.${protection.word}`, { share: protection.share })}<//>`}
     ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", sizes)}</span>`}</span>`;
@@ -161,7 +168,7 @@ const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter
 // The copies of a file, each with its text.
 function Copies({ file, original, onSave, onCompare }) {
   const copies = file.watermarks.length > 0 ? file.watermarks : [null];
-  return html`<ul class="copies">${copies.map((text, at) => html`<li key=${at}>
+  return html`<ul class=${`copies ${copies[0] === null ? "single" : ""}`}>${copies.map((text, at) => html`<li key=${at}>
     ${text && html`<span class="text">${text}</span>`}
     <${Button} kind="plain small" aria-label=${naming("order.download", file, text)} onClick=${() => onSave(file, at)}>
       ${t("order.download")}<//>
@@ -170,15 +177,20 @@ function Copies({ file, original, onSave, onCompare }) {
 }
 
 function FileRow({ order, file, onSave, onCompare }) {
-  const { orderId, status, files } = order, original = originalOf(orderId, file.fileId);
-  const thumbnail = files.length === 1 ? order.thumbnailImageUrl : null;
+  const { orderId, status } = order, url = file.thumbnailImageUrl;
+  const original = originalOf(orderId, file.fileId);
+  const isReady = status === "complete" && file.status === "complete";
+  const picture = original && !url ? html`<${Preview} file=${original} box=${160} />`
+    : html`<${Thumbnail} url=${url} />`;
+  // A mouse opens the picture by a click on it; the button next to it is for each user.
   return html`<li>
-    ${original ? html`<${Preview} file=${original} box=${128} />` : html`<${Thumbnail} url=${thumbnail} />`}
+    ${isReady ? html`<button type="button" class="look" tabindex="-1" aria-hidden="true"
+      onClick=${() => onCompare(file, 0)}>${picture}</button>` : picture}
     <div class="what"><span class="name">${file.fileName}</span>
-      ${status !== "expired" && html`<${Facts} file=${file} />`}
+      ${status !== "expired" && html`<${Facts} file=${file} isEnded=${isEnded(status)} />`}
       ${file.error && html`<${FileFault} error=${file.error} />`}
       ${file.note && html`<${Note} note=${file.note} />`}
-      ${status === "complete" && file.status === "complete" && html`
+      ${isReady && html`
         <${Copies} file=${file} original=${original} onSave=${onSave} onCompare=${onCompare} />`}</div></li>`;
 }
 
@@ -193,7 +205,11 @@ function Files({ order }) {
   };
   const compare = async (file, at) => {
     const found = await copyOf(file, at);
-    setShown({ before: originalOf(orderId, file.fileId), after: found.downloadUrl, name: found.fileName });
+    const { inputBytes, resultBytes } = file;
+    setShown({
+      before: originalOf(orderId, file.fileId) ?? null, after: found.downloadUrl, name: found.fileName,
+      sizes: [inputBytes, resultBytes],
+    });
   };
   return html`
     ${files.some((file) => file.protection) && html`<p class="muted small">${t("protection.text")}</p>`}
@@ -204,10 +220,8 @@ function Files({ order }) {
 }
 
 // A result, next to the original if this browser has it.
-const Shown = ({ shown, onClose, onOriginal }) => html`<${Dialog} wide title=${shown.name} onClose=${onClose}>
-  ${shown.before ? html`
-    <${Compare} before=${shown.before} after=${shown.after} label=${t("compare.slider")}
-      words=${[t("compare.before"), t("compare.after")]} />
-    <p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>` : html`
-    <p><img src=${shown.after} alt=${shown.name} /></p>
-    <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([before]) => onOriginal(before)} />`}<//>`;
+const Shown = ({ shown: { before, ...shown }, onClose, onOriginal }) => html`
+  <${Dialog} wide title=${shown.name} onClose=${onClose}>
+    <${Viewer} before=${before} ...${shown} />
+    ${before ? html`<p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>` : html`
+      <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([file]) => onOriginal(file)} />`}<//>`;

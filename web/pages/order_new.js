@@ -10,7 +10,9 @@ import { hintsOf, orderNameOf, pictureProblem, pictureRead } from "../lib/check.
 import { Upload, current } from "../lib/upload.js";
 import { Waiting } from "../lib/waiting.js";
 
-const EMPTY = { type: "antiAi", strength: "standard", texts: "", orderName: "", pictures: [] };
+const EMPTY = { type: "antiAi", strength: "standard", texts: "", orderName: "", isSuffixed: true, pictures: [] };
+// Added to the names of results, so that they differ from the originals. The same in each language.
+const SUFFIXES = { antiAi: "-protected", watermarkEmbed: "-marked" };
 export const draft = signal(EMPTY);
 const NAMED_MOST = 5;
 
@@ -84,10 +86,11 @@ function Form() {
   };
   const clear = () => { change({ pictures: [] }); setLeft(null); };
   const start = async () => {
-    const { type, orderName, strength } = draft.value;
+    const { type, orderName, strength, isSuffixed } = draft.value;
     setError(null);
     const body = { orderName: orderName.trim() || orderNameOf(check.good) };
     if (type === "antiAi") body.options = { strength };
+    if (isSuffixed) body.resultSuffix = SUFFIXES[type];
     const upload = new Upload(type, body, check.entries);
     await upload.run().catch((failure) => {
       setError(failure);
@@ -204,12 +207,16 @@ function Texts({ texts, check: { good, copies, isTooLong } }) {
 // ---- 3: the start ----
 
 function StartStep({ check, error, fields, isReading, onStart }) {
-  const { type, orderName } = draft.value, { good, entries, copies, isTooLong, isTooMany } = check;
+  const { type, orderName, isSuffixed } = draft.value, { good, entries, copies, isTooLong, isTooMany } = check;
   const { maxFiles, maxNameLength } = service.value;
   return html`<${Step} number="3" title=${t("new.start")}>
     <${Field} label=${t("new.name")} hint=${t("new.nameHint")} maxlength=${maxNameLength} value=${orderName}
       placeholder=${orderNameOf(good)}
       error=${fields.get("orderName")} onValue=${(value) => change({ orderName: value })} />
+    <label class="check"><input type="checkbox" checked=${isSuffixed}
+        onChange=${(event) => change({ isSuffixed: event.target.checked })} />
+      <span>${t("new.suffix")} <code>${SUFFIXES[type]}</code>
+        <span class="muted small">${t("new.suffixHint")}</span></span></label>
     ${error && html`<${Refusal} error=${error} fields=${fields} />`}
     ${isTooMany && html`
       <${Notice} kind="error" title=${t("new.tooMany", { count: entries.length, most: maxFiles })} />`}

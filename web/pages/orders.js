@@ -1,5 +1,5 @@
 // The list of orders. The URL holds search, filters and page.
-import { html, useState } from "../lib/view.js";
+import { html, useEffect, useState } from "../lib/view.js";
 import { get } from "../lib/api.js";
 import { t } from "../lib/text.js";
 import { route, go } from "../lib/route.js";
@@ -13,24 +13,29 @@ export const TYPES = ["antiAi", "watermarkEmbed", "watermarkExtract"];
 const CHANNELS = ["web", "api"];
 const KINDS = { complete: "good", detected: "good", failed: "bad", inProgress: "busy", pending: "busy" };
 
-// An order is complete with some of its files, too.
-export function Status({ order: { status, completedFileCount: done, fileCount: count } }) {
+// An order is complete with some of its files, too. An order that was deleted is expired, like one whose time is over.
+export function Status({ order: { status, completedFileCount: done, fileCount: count, deletedAt } }) {
+  if (deletedAt) return html`<${Badge}>${t("status.deleted")}<//>`;
   if (status === "complete" && done < count) {
     return html`<${Badge} kind="warning">${t("status.partly", { done, count })}<//>`;
   }
   return html`<${Badge} kind=${KINDS[status] ?? ""}>${t(`status.${status}`)}<//>`;
 }
 
-// The thumbnail of a signed URL, which may have expired since the list was loaded.
-export function Thumbnail({ url }) {
+// The thumbnail of a signed URL. Each answer has new URLs, so the first one stays, until it has expired.
+export function Thumbnail({ url, type = "antiAi" }) {
+  const [shown, setShown] = useState(url);
   const [isBroken, setBroken] = useState(false);
-  if (!url || isBroken) return html`<span class="thumb none"><${Icon} name="orders" /></span>`;
-  return html`<img class="thumb" src=${url} alt="" width="48" height="48" loading="lazy"
-    onError=${() => setBroken(true)} />`;
+  useEffect(() => { if (url && !shown) setShown(url); }, [url]);
+  const fail = () => (shown === url ? setBroken(true) : setShown(url));
+  if (!shown || !url || isBroken) {
+    return html`<span class="thumb none"><${Icon} name=${type === "watermarkExtract" ? "read" : "orders"} /></span>`;
+  }
+  return html`<img class="thumb" src=${shown} alt="" width="48" height="48" loading="lazy" onError=${fail} />`;
 }
 
 const Name = ({ order }) => html`<${Link} to=${`/orders/${order.orderId}`} class="with-thumb">
-  <${Thumbnail} url=${order.thumbnailImageUrl} /><span>${order.orderName}</span><//>`;
+  <${Thumbnail} url=${order.thumbnailImageUrl} type=${order.type} /><span>${order.orderName}</span><//>`;
 
 export const columns = () => [
   ["name", t("orders.name"), (order) => html`<${Name} order=${order} />`, "main"],

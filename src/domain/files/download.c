@@ -25,7 +25,7 @@ static enum iw_error row_find(struct domain *domain, const struct filekey *key, 
     case FILEKEY_ZIP:
         return results_find_archive(&domain->db, key->order_id, row, is_found);
     case FILEKEY_THUMBNAIL:
-        return results_find_thumbnail(&domain->db, key->order_id, row, is_found);
+        return results_find_thumbnail(&domain->db, key->order_id, key->number, row, is_found);
     case FILEKEY_UPLOAD:
     case FILEKEY_ORIGINAL:
     case FILEKEY_KIND_COUNT:
@@ -74,7 +74,8 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
         return not_found(context, "bytes_missing");
     if (error != IW_OK)
         return error;
-    const char *name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, row.name) : row.name;
+    const struct order order = {.id = key->order_id, .name = row.name, .channel = row.order_channel};
+    const char *name = key->kind == FILEKEY_ZIP ? order_archive_name(context->arena, &order) : row.name;
     download->format = row.format;
     download->disposition = key->kind == FILEKEY_THUMBNAIL ? NULL : name_disposition(context->arena, name);
     /*

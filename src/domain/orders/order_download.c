@@ -44,18 +44,25 @@ static const char *archive_url(const struct domain *domain, struct arena *arena,
                         &(struct order_stored){order->zip_store_key, name, FORMAT_ZIP});
 }
 
-const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order)
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order,
+                                const struct order_file *file)
 {
-    if (!order->has_thumbnail || order->status == ORDER_EXPIRED)
+    const char *store_key = file != NULL ? file->thumbnail_store_key : order->thumbnail_store_key;
+    int64_t position = file != NULL ? file->position : 0;
+    if (store_key == NULL || order->status == ORDER_EXPIRED)
         return NULL;
-    return download_url(domain, arena, (struct filekey){FILEKEY_THUMBNAIL, order->id, 0},
-                        &(struct order_stored){order->thumbnail_store_key, NULL, FORMAT_WEBP});
+    return download_url(domain, arena, (struct filekey){FILEKEY_THUMBNAIL, order->id, position},
+                        &(struct order_stored){store_key, NULL, FORMAT_WEBP});
 }
 
-const char *order_archive_name(struct arena *arena, const char *order_name)
+const char *order_archive_name(struct arena *arena, const struct order *order)
 {
-    const struct name_request name = {.name = arena_printf(arena, "%s.zip", order_name),
-                                      .format = FORMAT_ZIP};
+    const char *at = clock_iso_text(arena, order_id_time_ms(order->id));
+    const char *suffix = order->channel == ORDER_CHANNEL_WEB
+                             ? arena_printf(arena, " %.13s%.2s%.2sZ", at, at + 14, at + 17)
+                             : NULL;
+    const struct name_request name = {
+        .name = arena_printf(arena, "%s.zip", order->name), .suffix = suffix, .format = FORMAT_ZIP};
     return name_one(arena, &name);
 }
 
@@ -73,7 +80,7 @@ enum iw_error order_download_make(struct domain *domain, const struct order *ord
         download->name = download->results[0].name;
         download->format = download->results[0].format;
     } else if (download->result_count > 1 && order->zip_store_key != NULL) {
-        download->name = order_archive_name(arena, order->name);
+        download->name = order_archive_name(arena, order);
         download->url = archive_url(domain, arena, order, download->name);
         download->format = FORMAT_ZIP;
     }

@@ -33,15 +33,20 @@ enum iw_error order_download_make(struct domain *domain, const struct order *ord
 enum iw_error order_download(struct domain *domain, int64_t account_id, int64_t id,
                              struct order_download *download) IW_MUST_USE;
 
-/* The name of an order's archive: the order's name without characters that file systems refuse. */
-const char *order_archive_name(struct arena *arena, const char *order_name);
+/*
+ * The name of an order's archive: the order's name without characters that file systems refuse. In the
+ * console many orders have one name, so the time of the creation follows: "beach.jpg + 4
+ * 2026-11-28T185203Z.zip". Reads id, name and channel.
+ */
+const char *order_archive_name(struct arena *arena, const struct order *order);
 
 /* ---- presigned URLs, in the arena ---- */
 
 const char *order_result_url(const struct domain *domain, struct arena *arena, int64_t order_id,
                              const struct order_result *result);
 
-/* NULL if the order has no thumbnail, or has expired. */
-const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order);
+/* NULL if there is no thumbnail, or the order has expired. file NULL: of the order. */
+const char *order_thumbnail_url(const struct domain *domain, struct arena *arena, const struct order *order,
+                                const struct order_file *file);
 
 #endif

@@ -89,6 +89,7 @@ void order_request_row(const struct domain *domain, const struct order_request *
                               .body_digest = requested->body_digest,
                               .metadata = requested->metadata,
                               .strength = requested->strength,
+                              .result_suffix = requested->result_suffix,
                               .is_zero_copy = requested->is_zero_copy,
                               .created_ms = now_ms,
                               .expires_ms = now_ms + domain->config->orders_pending_s * 1000};

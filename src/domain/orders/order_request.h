@@ -20,6 +20,7 @@ enum {
     order_texts_max = 10, /* per file */
     order_text_code_points_max = 1000,
     order_name_code_points_max = 64,
+    order_suffix_bytes_max = 20,
     order_key_code_points_max = 255,
     /* Keys and values as at Stripe (https://docs.stripe.com/api/metadata); 20 pairs of four-byte characters
        take 43 kB, which a BLOB holds. */
@@ -49,8 +50,9 @@ struct order_request_file {
 struct order_request {
     const struct account *account; /* its quotas bound the creation */
     enum order_type type;
-    const char *name; /* NULL: made from type and date */
-    const char *key;  /* idempotency key */
+    const char *name;          /* NULL: made from type and date */
+    const char *result_suffix; /* in the names of results; NULL if there is none */
+    const char *key;           /* idempotency key */
     size_t key_length;
     uint8_t body_digest[32];
     const char *metadata; /* see struct order */

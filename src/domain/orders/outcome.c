@@ -61,29 +61,33 @@ static struct job_verdict verdict_of(const struct domain *domain, const struct o
     return (struct job_verdict){.event = JOB_EVENT_FINISH, .failures = job->failures, .deaths = job->deaths};
 }
 
-/* "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. */
-static struct name_request result_name_request(struct arena *arena, const char *file_name, int64_t copy,
-                                               bool is_alone, enum format format)
+/*
+ * "photo-2.png" for the second of several copies of "photo.jpg" that is a PNG; one copy has no number. The
+ * order's suffix comes before the number.
+ */
+static struct name_request result_name_request(struct arena *arena, const struct order_progress *order,
+                                               const struct result_slot *slot)
 {
-    const char *suffix = is_alone ? NULL : arena_printf(arena, "-%lld", (long long)copy);
-    return (struct name_request){.name = file_name, .suffix = suffix, .format = format};
+    const char *word = order->result_suffix;
+    const char *number = slot->copy_count < 2 ? "" : arena_printf(arena, "-%lld", (long long)slot->copy);
+    const char *suffix = arena_printf(arena, "%s%s", word != NULL ? word : "", number);
+    return (struct name_request){.name = slot->file_name, .suffix = suffix, .format = slot->format};
 }
 
 /*
  * Makes the names of an order's results unique, after its last file: the extension depends on the format.
  * Failed files count too, so that "photo-2.png" keeps its number if "photo.png" failed.
  */
-static enum iw_error names_settle(const struct db *db, int64_t order_id)
+static enum iw_error names_settle(const struct db *db, const struct order_progress *order)
 {
     struct result_slot *places;
     unsigned count;
-    enum iw_error error = results_slots(db, order_id, &places, &count);
+    enum iw_error error = results_slots(db, order->id, &places, &count);
     if (error != IW_OK)
         return error;
     struct name_request *requests = arena_array(db->context->arena, count + 1, sizeof *requests);
     for (unsigned i = 0; i < count; i++)
-        requests[i] = result_name_request(db->context->arena, places[i].file_name, places[i].copy,
-                                          places[i].copy_count < 2, places[i].format);
+        requests[i] = result_name_request(db->context->arena, order, &places[i]);
     const char **names = name_list(db->context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
         if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
@@ -98,6 +102,19 @@ static enum iw_error usage_count(const struct db *db, const struct outcome_write
     return usage_add(db, record->order.account_id, day, 1);
 }
 
+/* Writes the thumbnail of a file. The order shows that of its first file, and until then that of another one.
+ */
+static enum iw_error thumbnail_write(const struct db *db, struct outcome_write *record)
+{
+    const struct outcome *outcome = record->outcome;
+    bool *is_used = &record->effect.is_thumbnail_used;
+    enum iw_error error = files_thumbnail_write(db, outcome->job->file_id, outcome->thumbnail_store_key,
+                                                outcome->thumbnail_digest, is_used);
+    if (*is_used && (record->order.thumbnail_store_key == NULL || outcome->job->position == 1))
+        record->order.thumbnail_store_key = outcome->thumbnail_store_key;
+    return error;
+}
+
 /* Writes a result for download, or in a zero-copy order for the push that follows. */
 static enum iw_error result_write(const struct db *db, struct outcome_write *record)
 {
@@ -106,8 +123,9 @@ static enum iw_error result_write(const struct db *db, struct outcome_write *rec
     result.order_id = job->order_id;
     result.file_id = job->file_id;
     result.copy = job->copy;
-    const struct name_request wanted =
-        result_name_request(db->context->arena, job->file_name, job->copy, job->copy < 2, result.format);
+    const struct result_slot slot = {
+        .file_name = job->file_name, .copy = job->copy, .copy_count = job->copy, .format = result.format};
+    const struct name_request wanted = result_name_request(db->context->arena, &record->order, &slot);
     result.name = name_one(db->context->arena, &wanted);
     enum iw_error error = results_write(db, &result, record->now_ms);
     if (error == IW_OK && record->outcome->view != NULL && job->copy == 1)
@@ -123,11 +141,8 @@ static enum iw_error result_write(const struct db *db, struct outcome_write *rec
         return jobs_insert_push(db, job);
     }
     record->order.result_count++;
-    if (record->order.thumbnail_store_key == NULL && record->outcome->thumbnail_store_key != NULL) {
-        record->order.thumbnail_store_key = record->outcome->thumbnail_store_key;
-        record->effect.is_thumbnail_used = true;
-        error = orders_thumbnail_digest_write(db, record->order.id, record->outcome->thumbnail_digest);
-    }
+    if (record->outcome->thumbnail_store_key != NULL)
+        error = thumbnail_write(db, record);
     if (error == IW_OK)
         error = usage_count(db, record);
     return error == IW_OK ? quotas_stored(db, record->order.account_id, result.size_bytes) : error;
@@ -235,7 +250,7 @@ static enum iw_error files_done(const struct db *db, struct outcome_write *recor
     if (order->result_count == 0)
         return order_end(db, record, ORDER_EVENT_FAIL);
     bool is_alone = order->file_count == 1 && order->type == ORDER_ANTI_AI;
-    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(db, order->id);
+    enum iw_error error = is_alone || order->is_zero_copy ? IW_OK : names_settle(db, order);
     if (error != IW_OK)
         return error;
     if (order->result_count == 1 || order->is_zero_copy)

@@ -67,7 +67,7 @@ struct outcome {
 struct outcome_effect {
     bool is_fenced; /* the attempt lost its lease, and nothing was recorded; the rest is not valid */
     struct job_verdict verdict;
-    bool is_thumbnail_used;   /* false if the order has a thumbnail already: the caller deletes the new one */
+    bool is_thumbnail_used;   /* false if the file has a thumbnail already: the caller deletes the new one */
     bool is_job_queued;       /* a new job may be leased */
     bool is_order_ended;      /* the caller deletes its inputs */
     bool is_order_gone;       /* the order had ended without this job; the caller deletes the result */

@@ -120,3 +120,66 @@ def test_an_order_with_a_failed_file_says_how_many_are_complete(inside, owner, t
     inside.says("The results are deleted in 7 days.")
     inside.go("/orders")
     inside.says("2 of 3 complete")
+
+
+def drawn(window, count):
+    """Waits until the thumbnails of so many files are loaded; their addresses."""
+    script = """return [...document.querySelectorAll(".results img.thumb")].filter((one) => one.naturalWidth > 1).map((one) => one.src)"""
+    return window.wait(lambda: len(found := window.driver.execute_script(script)) == count and found, f"{count} thumbnails")
+
+
+def test_each_result_has_a_thumbnail_after_a_reload_and_for_orders_of_the_api(inside, owner, anonymous, files, other):
+    made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "thumbs", "files": [{"fileName": path.name} for path in files[:4]]}).data
+    for file, path in zip(made["files"], files):
+        assert anonymous.put(file["uploadUrl"], body=path.read_bytes()).status == 201
+    owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "start", "orderId": made["orderId"]})
+    inside.open(f"/orders/{made['orderId']}")
+    inside.says("Download all (ZIP)")
+    assert len(set(drawn(inside, 4))) == 4
+    assert other.get(f"/v2/orders/{made['orderId']}").status == 404
+    for theme in ("light", "dark"):
+        for width in (390, 1280):
+            inside.theme(theme)
+            inside.size(width)
+            assert inside.overflow() == ""
+            inside.picture(f"order-thumbnails-{width}-{theme}")
+    inside.go("/orders")
+    inside.wait(lambda: inside.all("tbody img.thumb")[0].get_property("naturalWidth") > 1, "the order's thumbnail")
+
+
+def test_the_thumbnails_stay_while_the_order_is_polled(inside, owner, anonymous, files, stack):
+    """Each answer has new signatures; a picture that is shown is not fetched again."""
+    made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "polled", "files": [{"fileName": path.name} for path in files[:2]]}).data
+    for file, path in zip(made["files"], files):
+        assert anonymous.put(file["uploadUrl"], body=path.read_bytes()).status == 201
+    inside.open(f"/orders/{made['orderId']}")
+    inside.says("Files are missing")
+    owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "start", "orderId": made["orderId"]})
+    inside.says("Download all (ZIP)")
+    # An order with results is asked for again and again while other files are in progress.
+    stack.sql(f"UPDATE orders SET status = 'inProgress' WHERE id = {made['orderId']}")
+    inside.open(inside.path)
+    inside.says("We are working on your pictures")
+    first = drawn(inside, 2)
+    fetched = "return performance.getEntriesByType('resource').filter((one) => one.name.includes('/thumb/')).length"
+    inside.driver.execute_script("performance.clearResourceTimings()")
+    seen = "return performance.getEntriesByType('resource').filter((one) => one.name.includes('/console/api/v2/orders/')).length"
+    inside.wait(lambda: inside.driver.execute_script(seen) >= 2, "two polls")
+    assert drawn(inside, 2) == first and inside.driver.execute_script(fetched) == 0
+
+
+def test_the_names_of_the_originals_are_kept_if_the_user_wants_it(inside, owner, files):
+    inside.go("/new")
+    inside.give(files[:1])
+    inside.says("1 picture ready", "Add to the names of the results: -protected")
+    inside.picture("new-suffix-1280-light")
+    inside.click(inside.find(".check input"))
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    [order] = owner.get("/v2/orders").data["orders"]
+    assert owner.get(f"/v2/orders/{order['orderId']}/download").data["fileName"] == files[0].name
+    # The next order begins with the usual choice.
+    inside.go("/new")
+    assert inside.find(".check input").is_selected()
+    inside.click(inside.find("input[value=watermarkEmbed]"))
+    inside.says("Add to the names of the results: -marked")

@@ -37,7 +37,7 @@ def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, recor
     record_testsuite_property("seconds", round(time.monotonic() - begin, 1))
     assert inside.clicks + 1 <= 4
     with zipfile.ZipFile(archive) as opened:
-        assert sorted(opened.namelist()) == [path.name for path in files]
+        assert sorted(opened.namelist()) == sorted(f"{path.stem}-protected{path.suffix}" for path in files)
     inside.picture("order-1440-light")
 
 
@@ -46,14 +46,15 @@ def test_a_result_is_compared_with_its_original(inside, files):
     pictures_choose(inside, files[:1])
     inside.press("Protect 1 picture")
     inside.press("Compare")
-    inside.wait(lambda: inside.all("dialog .compare img")[0].get_property("naturalWidth") > 0, "the result")
     slider = inside.find("dialog .compare input")
     inside.driver.execute_script("arguments[0].value = 20; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", slider)
     frame = inside.find("dialog .compare")
-    assert inside.driver.execute_script("return getComputedStyle(arguments[0]).getPropertyValue('--at')", frame) == "20%"
+    # The border is at a fifth of the picture, which is 321 pixels wide and stands in the middle of the frame.
+    place = inside.driver.execute_script("return parseFloat(getComputedStyle(arguments[0]).getPropertyValue('--at'))", frame)
+    assert abs(place - ((frame.size["width"] - 321) / 2 + 321 / 5)) <= 1
     inside.press("Close")
     inside.press("Download")
-    assert downloaded(inside).name == files[0].name
+    assert downloaded(inside).name == f"{files[0].stem}-protected{files[0].suffix}"
 
 
 def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
@@ -64,9 +65,13 @@ def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
     # After a reload the browser has no original.
     inside.open(inside.path)
     inside.press(f"View: {files[0].name}")
-    inside.wait(lambda: inside.all("dialog img")[0].get_property("naturalWidth") > 0, "the result")
+    inside.find("dialog .single canvas")
     inside.find("dialog input[type=file]").send_keys(str(files[0]))
-    inside.find("dialog .compare canvas")
+    inside.find("dialog .compare:not(.single) canvas")
+    inside.press("Close")
+    # The picture itself opens the same dialog.
+    inside.click(inside.find(".results .look"))
+    inside.find("dialog .single canvas")
 
 
 def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
@@ -363,7 +368,9 @@ def test_an_order_is_deleted_after_a_question(inside, files):
     inside.press("Cancel", "dialog button")
     inside.press("Delete")
     inside.press("Delete", "dialog button")
-    inside.says("The files are deleted", "Results are kept for 7 days.")
+    inside.says("Deleted by you on", "Order again to get new ones.")
+    inside.go("/orders")
+    inside.wait(lambda: "Deleted by you" in inside.all("tbody tr")[0].text, "the deleted order")
 
 
 def test_an_order_in_progress_is_cancelled(inside, files, stack):

@@ -4,8 +4,9 @@
 
 static void test_file_keys(void)
 {
-    static const char *const good[] = {"in/7/1", "in/7/100o", "out/9223372036854775807/9223372036854775807",
-                                       "zip/12345", "thumb/1"};
+    static const char *const good[] = {
+        "in/7/1",    "in/7/100o", "out/9223372036854775807/9223372036854775807",
+        "zip/12345", "thumb/1",   "thumb/1/100"};
     static const char *const bad[] = {
         "",
         "in",
@@ -24,6 +25,9 @@ static void test_file_keys(void)
         "zip/7o",
         "zip/",
         "thumb/7/",
+        "thumb/7/0",
+        "thumb/7/1o",
+        "thumb/7/1/1",
         "tmp/7/1",
         "In/7/1",
         " in/7/1",
