@@ -84,7 +84,7 @@ static void grid_fill(float *grid, const float *samples, const struct spectrum *
 
 /*
  * Makes the table of the kernel, in which the values of all taps for an offset lie together. taps_take reads
- * a row and the next one, also for the offset of a whole tap, at which the next one has the weight 0.
+ * two rows. At an offset of a whole tap the second one has the weight 0.
  */
 static const float *kernel_make(struct workspace *workspace, double beta)
 {
