@@ -17,7 +17,7 @@ export const took = (ms) => (ms < 1000 ? t("requests.milliseconds", { count: ms 
   : t("requests.seconds", { count: number(Math.round(ms / 100) / 10) }));
 
 const Status = ({ row }) => html`<${Badge} kind=${kindOf(row.status)}>${row.status}<//>
-  ${row.code && html` <span class="small">${row.code}</span>`}`;
+  ${row.code && html` <code>${row.code}</code>`}`;
 
 const Open = ({ row, onOpen }) => html`<button type="button" class="open" onClick=${() => onOpen(row)}>
   <code class="long">${row.method} ${row.path}</code></button>`;
