@@ -189,14 +189,14 @@ function FileRow({ order, file, onSave, onCompare }) {
     <div class="what"><span class="name">${file.fileName}</span>
       ${status !== "expired" && html`<${Facts} file=${file} isEnded=${isEnded(status)} />`}
       ${file.error && html`<${FileFault} error=${file.error} />`}
-      ${file.note && html`<${Note} note=${file.note} />`}
+      ${file.note && status !== "expired" && html`<${Note} note=${file.note} />`}
       ${isReady && html`
         <${Copies} file=${file} original=${original} onSave=${onSave} onCompare=${onCompare} />`}</div></li>`;
 }
 
 function Files({ order }) {
   const [shown, setShown] = useState(null);
-  const { orderId, files } = order;
+  const { orderId, files, status } = order;
   const copyOf = async (file, at) =>
     (await links(orderId)).files.filter((entry) => String(entry.fileId) === String(file.fileId))[at];
   const saveCopy = async (file, at) => {
@@ -212,7 +212,8 @@ function Files({ order }) {
     });
   };
   return html`
-    ${files.some((file) => file.protection) && html`<p class="muted small">${t("protection.text")}</p>`}
+    ${status !== "expired" && files.some((file) => file.protection) && html`
+      <p class="muted small">${t("protection.text")}</p>`}
     <ul class="results card">${files.map((file) => html`
       <${FileRow} key=${file.fileId} order=${order} file=${file} onSave=${saveCopy} onCompare=${compare} />`)}</ul>
     ${shown && html`<${Shown} shown=${shown} onClose=${() => setShown(null)}

@@ -369,6 +369,7 @@ def test_an_order_is_deleted_after_a_question(inside, files):
     inside.press("Delete")
     inside.press("Delete", "dialog button")
     inside.says("Deleted by you on", "Order again to get new ones.")
+    assert "The number is the share" not in inside.text()
     inside.go("/orders")
     inside.wait(lambda: "Deleted by you" in inside.all("tbody tr")[0].text, "the deleted order")
 
