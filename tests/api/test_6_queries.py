@@ -38,7 +38,7 @@ def test_a_detail_has_every_field(client):
     for file, name in zip(data["files"], ("a.jpg", "b.png")):
         assert type(file.pop("fileId")) is int
         assert file == {"fileName": name, "status": "pending", "watermarks": [], "error": None, "note": None, "inputBytes": None,
-                        "resultBytes": None, "protection": None}
+                        "resultBytes": None, "protection": None, "thumbnailImageUrl": None}
 
 
 def test_an_order_in_progress_has_no_expiry(client, stack, jpeg):
