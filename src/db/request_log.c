@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "db/transaction.h"
 
 enum { log_columns = 9, body_columns = 5, group_max = 64 };
 
@@ -35,6 +36,14 @@ static enum iw_error rows_insert(const struct db *db, const struct insertion *in
     return error;
 }
 
+static bool has_bodies(const struct request_log_row *rows, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (rows[i].request_body != NULL)
+            return true;
+    return false;
+}
+
 static enum iw_error bodies_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     static const struct insertion bodies = {
@@ -53,7 +62,7 @@ static enum iw_error bodies_insert(const struct db *db, const struct request_log
     return rows_insert(db, &bodies, values, kept);
 }
 
-enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
+static enum iw_error log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     static const struct insertion log = {"INSERT INTO request_log (account_id, key_id, request_id, method, "
                                          "path, status, code, ms, at) VALUES ",
@@ -66,8 +75,21 @@ enum iw_error request_log_insert(const struct db *db, const struct request_log_r
             db_text(rows[i].code),          db_integer(rows[i].ms),     db_time(rows[i].at_ms)};
         memcpy(&values[i * log_columns], row, sizeof row);
     }
-    enum iw_error error = rows_insert(db, &log, values, count);
-    return error == IW_OK ? bodies_insert(db, rows, count) : error;
+    return rows_insert(db, &log, values, count);
+}
+
+/* A commit costs more than the rows, so both tables share one. */
+enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
+{
+    enum iw_error error;
+    if (!has_bodies(rows, count))
+        return log_insert(db, rows, count);
+    for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
+        error = log_insert(db, rows, count);
+        if (error == IW_OK)
+            error = bodies_insert(db, rows, count);
+    }
+    return error;
 }
 
 enum iw_error request_log_bodies(const struct db *db, int64_t account_id, const char *request_id,
