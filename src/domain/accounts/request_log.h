@@ -19,10 +19,10 @@ enum {
     request_log_rows_max = 500,
     request_log_account_max = 100,
     /*
-     * Bodies per second, process and account.  A kept pair costs 0.06 ms of CPU, a fifth of a creation.  An
-     * account at the 1,000 requests a minute of its plan sends one a second to each of 16 processes.
+     * Bodies per second, process and account.  A kept pair costs some 0.06 ms of CPU, a fifth of a creation,
+     * so that a flood must not keep all.  A client that sends one request after another reaches one process.
      */
-    request_log_bodies_max = 4,
+    request_log_bodies_max = 8,
     request_log_days = 7
 };
 
