@@ -49,15 +49,20 @@ static void quoted(struct text *text, const char *value, size_t length)
 }
 
 /* Writes a comma if necessary, and the key. */
-static void lead(struct render *render, const char *key)
+static void lead_n(struct render *render, const char *key, size_t length)
 {
     if (render->needs_comma)
         text_add(render->text, ",", 1);
     if (key != NULL) {
-        quoted(render->text, key, strlen(key));
+        quoted(render->text, key, length);
         text_add(render->text, ":", 1);
     }
     render->needs_comma = true;
+}
+
+static void lead(struct render *render, const char *key)
+{
+    lead_n(render, key, key == NULL ? 0 : strlen(key));
 }
 
 static void nest_begin(struct render *render, const char *key, const char *mark)
@@ -136,9 +141,11 @@ void render_lines(struct render *render, const char *key, const char *lines)
     render_object_begin(render, key);
     for (const char *line = lines; *line != '\0';) {
         size_t length = strcspn(line, "\n"), name = strcspn(line, "\t\n");
-        if (name < length)
-            render_string_n(render, arena_text_n(render->text->arena, line, name), line + name + 1,
-                            length - name - 1);
+        /* Nothing is copied: a stream renders many orders and does not reset its arena. */
+        if (name < length) {
+            lead_n(render, line, name);
+            quoted(render->text, line + name + 1, length - name - 1);
+        }
         line += length + (line[length] == '\n');
     }
     render_object_end(render);

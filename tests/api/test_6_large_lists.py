@@ -20,9 +20,10 @@ def large(stack):
     newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
     stack.sql(f"""
         INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
-                            created_at, updated_at, expires_at)
+                            created_at, updated_at, expires_at, metadata)
         SELECT {newest} - (seq << 22), {client.account}, 'antiAi', 'complete', CONCAT('bulk ', seq), CONCAT('bulk-', seq),
-               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY FROM seq_1_to_{COUNT}""")
+               UNHEX(SHA2(seq, 256)), 'high', 1, NOW(3), NOW(3), NOW(3) + INTERVAL 7 DAY,
+               CONCAT('a key of a usual length for customers\\t', seq, '\\nanother key of a usual length for them\\tvalue\\n') FROM seq_1_to_{COUNT}""")
     stack.sql(f"""
         INSERT INTO files (order_id, position, name, status, updated_at)
         SELECT id, 1, CONCAT(name, '.jpg'), 'complete', NOW(3) FROM orders WHERE account_id = {client.account}""")

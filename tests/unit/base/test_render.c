@@ -63,12 +63,30 @@ static void test_lines_are_an_object_of_strings(void)
         text.data, "[{\"a\":\"b\\u0009c\",\"empty\":\"\",\"\\\"q\":\"\\\\\",\"last\":\"no line feed\"},{}]");
 }
 
+/* A stream empties its text after each part, and its arena only at the end. */
+static void test_lines_take_no_memory_beside_the_text(void)
+{
+    struct text text;
+    struct render render;
+    fresh();
+    text_init(&text, arena);
+    render_init(&render, &text);
+    render_lines(&render, NULL, "customer\t4711\ncampaign\tspring\n");
+    size_t used_bytes = arena_used_bytes(arena);
+    for (int i = 0; i < 1000; i++) {
+        text.length = 0;
+        render_lines(&render, NULL, "customer\t4711\ncampaign\tspring\n");
+    }
+    CU_ASSERT_EQUAL(arena_used_bytes(arena), used_bytes);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"rendered bytes are UTF-8", test_rendered_bytes_are_utf8},
         {"rendered JSON reads back", test_rendered_json_reads_back},
         {"lines are an object of strings", test_lines_are_an_object_of_strings},
+        {"lines take no memory beside the text", test_lines_take_no_memory_beside_the_text},
         CU_TEST_INFO_NULL,
     };
     return fixture_run("render", tests);
