@@ -6,6 +6,7 @@
 #include "api/targets.h"
 #include "domain/orders/order_confirm.h"
 #include "http/response.h"
+#include "http/scope.h"
 #include "model/account.h"
 
 static const struct creation_source upload_or_url = {"originalFileUrl", false};
@@ -99,6 +100,8 @@ static enum iw_error confirm(struct request *request)
     int64_t id = field_order_id(&body, "orderId");
     error = context_validated(request->context);
     if (error == IW_OK)
+        error = scope_order_check(request, id);
+    if (error == IW_OK)
         error = order_confirm(request->domain, request->account->id, id, &status);
     if (error != IW_OK)
         return error;
@@ -114,6 +117,7 @@ const struct route api_anti_ai[] = {
     {METHOD_POST, "/api/v2/orders/anti-ai", create, ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
     {METHOD_POST, "/api/v2/orders/anti-ai/with-urls", create_with_urls,
      ROUTE_ADMITS | ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
-    {METHOD_POST, "/api/v2/orders/anti-ai/confirm", confirm, ROUTE_SCOPE(KEY_SCOPE_ANTI_AI)},
+    {METHOD_POST, "/api/v2/orders/anti-ai/confirm", confirm,
+     ROUTE_SCOPE(KEY_SCOPE_ANTI_AI | KEY_SCOPE_WATERMARK_EMBED | KEY_SCOPE_WATERMARK_EXTRACT)},
     {.pattern = NULL},
 };

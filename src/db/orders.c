@@ -300,6 +300,24 @@ enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, s
     return error;
 }
 
+enum iw_error orders_type(const struct db *db, int64_t account_id, int64_t id, enum order_type *type,
+                          const char **trace_id, bool *is_found)
+{
+    struct db_rows rows;
+    enum order_status status;
+    const struct db_value parameters[] = {db_integer(id), db_integer(account_id)};
+    enum iw_error error =
+        db_run(db, "SELECT type, status, trace_id FROM orders WHERE id = ? AND account_id = ?", parameters, 2,
+               &rows);
+    *is_found = error == IW_OK && rows.count > 0;
+    if (!*is_found)
+        return error;
+    struct db_row columns = db_row(&rows, 0);
+    const char *type_word = db_next_text(&columns), *status_word = db_next_text(&columns);
+    *trace_id = db_next_text(&columns);
+    return orders_words_read(db->context, type_word, type, status_word, &status);
+}
+
 enum iw_error orders_find_by_key(const struct db *db, const struct orders_key *key, struct order *order,
                                  struct order_file **files, bool *is_found)
 {

@@ -30,6 +30,10 @@ enum iw_error orders_insert(const struct db *db, const struct order_row *row, in
 enum iw_error orders_find(const struct db *db, int64_t account_id, int64_t id, struct order *order,
                           struct order_file **files, bool *is_found) IW_MUST_USE;
 
+/* Only the type and the trace id (NULL without one), in one row. */
+enum iw_error orders_type(const struct db *db, int64_t account_id, int64_t id, enum order_type *type,
+                          const char **trace_id, bool *is_found) IW_MUST_USE;
+
 /* An idempotency key: unique per account and order type. */
 struct orders_key {
     int64_t account_id;

@@ -13,7 +13,8 @@ SCOPES = ["read", "antiAi", "watermarkEmbed", "watermarkExtract", "webhooks"]
 KINDS = {"antiAi": "anti-ai", "watermarkEmbed": "wtr-embed", "watermarkExtract": "wtr-extract"}
 # The scopes that an endpoint needs; None is the type of the order.
 NEEDS = {**{("POST", f"{ORDERS}/{path}"): {scope} for path, scope in (
-            ("anti-ai", "antiAi"), ("anti-ai/with-urls", "antiAi"), ("anti-ai/confirm", "antiAi"), ("wtr-embed", "watermarkEmbed"), ("wtr-extract", "watermarkExtract"))},
+            ("anti-ai", "antiAi"), ("anti-ai/with-urls", "antiAi"), ("wtr-embed", "watermarkEmbed"), ("wtr-extract", "watermarkExtract"))},
+         ("POST", f"{ORDERS}/anti-ai/confirm"): set(KINDS),
          **{("GET", ORDERS + path): {"read"} for path in ("", "/stats/recent", "/stats/usage")},
          **{("GET", ORDERS + path): {"read", None} for path in ("/{orderId}", "/{orderId}/download")},
          ("POST", ORDERS + "/{orderId}/refresh-urls"): {None}, ("DELETE", ORDERS + "/{orderId}"): {None},
@@ -65,6 +66,23 @@ def test_a_missing_order_is_missing_for_a_limited_key(owner, stack):
     for client in (limited(owner, "read"), limited(owner, "antiAi")):
         for order in (foreign, "123", "abc"):
             assert client.detail(order).code == "ORDER_NOT_FOUND"
+
+
+def test_a_confirmation_needs_the_scope_of_the_order(owner):
+    """The order is in the body; a refusal tells nothing about it and does not start it."""
+    for scope in KINDS:
+        client = limited(owner, scope)
+        for kind in KINDS:
+            order = make(owner, kind).data["orderId"]
+            answer = client.confirm(order)
+            if kind == scope:
+                assert (answer.status, answer.code) == (400, "ORDER_FILE_NOT_UPLOADED"), answer
+            else:
+                assert (answer.status, answer.code) == (403, "AUTH_SCOPE_MISSING"), answer
+                assert kind in answer.json["message"] and "a.jpg" not in answer.body.decode(), answer
+            assert owner.detail(order).data["status"] == "pending"
+        assert client.confirm("123").code == "ORDER_NOT_FOUND"
+    assert limited(owner, "read").confirm(make(owner, "antiAi").data["orderId"]).code == "AUTH_SCOPE_MISSING"
 
 
 def test_a_key_may_have_several_scopes(owner):

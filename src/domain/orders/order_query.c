@@ -17,6 +17,19 @@ enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id, 
     return error;
 }
 
+enum iw_error order_type_find(struct domain *domain, int64_t account_id, int64_t id, enum order_type *type)
+{
+    const char *trace_id;
+    bool is_found = false;
+    domain->context->order_id = id;
+    enum iw_error error = orders_type(&domain->db, account_id, id, type, &trace_id, &is_found);
+    if (error == IW_OK && !is_found)
+        return context_fail(domain->context, IW_ORDER_NOT_FOUND, NULL);
+    if (error == IW_OK)
+        context_trace_join(domain->context, trace_id);
+    return error;
+}
+
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
                           size_t *count)
 {

@@ -24,6 +24,10 @@ struct order_view {
 enum iw_error order_find(struct domain *domain, int64_t account_id, int64_t id,
                          struct order_view *view) IW_MUST_USE;
 
+/* Reads only the type of an order.  ORDER_NOT_FOUND as above. */
+enum iw_error order_type_find(struct domain *domain, int64_t account_id, int64_t id,
+                              enum order_type *type) IW_MUST_USE;
+
 /* The texts of an embedding order; none for other types. */
 enum iw_error order_texts(struct domain *domain, const struct order *order, struct order_text **texts,
                           size_t *count) IW_MUST_USE;
