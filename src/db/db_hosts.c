@@ -78,6 +78,7 @@ static const struct {
     {"sql_select_limit", "18446744073709551615"},
     {"sql_auto_is_null", "0"},
     {"max_sort_length", "1024"},
+    {"group_concat_max_len", "1073741824"}, /* the largest answer of a server, for texts of an order */
     {"foreign_key_checks", "1"},
     {"unique_checks", "1"},
     {"check_constraint_checks", "1"},

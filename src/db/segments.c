@@ -13,7 +13,14 @@ enum {
     fact_channel_bits = 0x20,
     /* A search reads about 1 KiB a segment and word; building a segment takes about 50 ms. */
     orders_max = 4096,
-    names_max = 8192, /* of files; a text counts as a name for each 255 characters, the longest name */
+    /* Names of files. An order's texts count as a name for each 255 bytes; 255 characters are the longest. */
+    names_max = 8192,
+    name_bytes = 255,
+    texts_of_extraction = 4, /* names, because its text is read when the extraction ends */
+    /* Orders are read in steps that double, because a segment may have few orders of many names. */
+    step_min = 128,
+    /* 1: segments have texts and tags. With a higher number, those of earlier releases are built again. */
+    version_now = 1,
     /* A segment that does not grow holds all orders of the range, also those that were committed late. */
     late_max = 2 * orders_max
 };
@@ -225,10 +232,13 @@ enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t 
 enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id, bool *is_found)
 {
     struct db_rows rows;
-    enum iw_error error = db_run(db,
-                                 "SELECT account_id, first_id FROM order_segments WHERE due_at <= "
-                                 "UTC_TIMESTAMP(3) ORDER BY due_at LIMIT 1",
-                                 NULL, 0, &rows);
+    const struct db_value version = db_integer(version_now);
+    enum iw_error error =
+        db_run(db,
+               "(SELECT account_id, first_id FROM order_segments WHERE due_at <= UTC_TIMESTAMP(3) ORDER BY "
+               "due_at LIMIT 1) UNION ALL (SELECT account_id, first_id FROM order_segments WHERE version < ? "
+               "LIMIT 1) LIMIT 1",
+               &version, 1, &rows);
     *is_found = error == IW_OK && rows.count > 0;
     if (!*is_found)
         return error;
@@ -256,13 +266,13 @@ enum iw_error segments_lock(const struct db *db, int64_t account_id, int64_t fir
     return IW_OK;
 }
 
-/* Orders and names of files while they are read. */
+/* Orders, their texts and names of files while they are read. */
 struct gathering {
     struct search_build *build;
     int64_t names;
     int64_t last_id; /* of the last order that was added */
     bool is_growing;
-    bool is_cut; /* the next order has too many files */
+    bool is_cut; /* the next order has too many names */
 };
 
 static bool order_row(void *user, struct db_row *columns)
@@ -278,7 +288,8 @@ static bool order_row(void *user, struct db_row *columns)
     if (!order_type_read(type_word, &type) || !order_channel_read(channel_word, &channel) ||
         !order_status_read(status_word, &status))
         abort(); /* Fails if the schema has other words than the program, because their versions differ. */
-    gathering->names += db_next_integer(columns);
+    gathering->names += db_next_integer(columns) + (int64_t)strlen(name) / name_bytes +
+                        (type == ORDER_WATERMARK_EXTRACT ? texts_of_extraction : 0);
     gathering->is_cut |= gathering->is_growing && gathering->names > names_max && gathering->last_id > 0;
     if (gathering->is_cut)
         return true;
@@ -298,19 +309,32 @@ static bool name_row(void *user, struct db_row *columns)
 {
     struct gathering *gathering = user;
     int64_t order_id = db_next_integer(columns);
-    for (int i = 0; i < texts_names_columns; i++) {
-        const char *name = db_next_text(columns);
-        if (name != NULL)
-            search_build_name(gathering->build, order_id, name);
-    }
+    search_build_name(gathering->build, order_id, db_next_text(columns));
     return true;
 }
 
-/* How many names an order has, or will have when its extraction ends. */
-#define NAME_COUNT                                                                                           \
-    "file_count + include_original + CASE type WHEN 'watermarkEmbed' THEN (SELECT COALESCE(SUM(1 + "         \
-    "CHAR_LENGTH(text) DIV 255), 0) FROM order_watermarks JOIN watermark_texts t ON t.id = text_id WHERE "   \
-    "order_id = o.id) WHEN 'watermarkExtract' THEN 4 ELSE 0 END "
+/* Locks and adds at most most orders from first_id on. */
+static enum iw_error orders_gather(const struct db *db, int64_t account_id, int64_t first_id,
+                                   int64_t up_to_id, size_t most, struct gathering *gathering)
+{
+    enum iw_error error = IW_OK;
+    const size_t *count = &gathering->build->facts.length;
+    bool is_end = false;
+    for (size_t step = step_min; error == IW_OK && !is_end; step *= 2) {
+        size_t before = *count, wanted = step < most - before ? step : most - before;
+        const struct db_value values[] = {db_integer(account_id), db_integer(first_id), db_integer(up_to_id),
+                                          db_integer((int64_t)wanted)};
+        error = db_each(
+            db,
+            "SELECT id, type, channel, status, CONCAT_WS('\n', name, " TEXTS_COLUMN
+            "), metadata, file_count + include_original FROM orders o FORCE INDEX (orders_list) WHERE "
+            "account_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT ? LOCK IN SHARE MODE SKIP LOCKED",
+            values, 4, order_row, gathering);
+        is_end = gathering->is_cut || *count - before < wanted || *count == most;
+        first_id = gathering->last_id + 1;
+    }
+    return error;
+}
 
 enum iw_error segments_gather(const struct db *db, int64_t account_id, struct segment *segment,
                               int64_t up_to_id, struct search_build *build, bool *is_whole)
@@ -318,14 +342,8 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
     bool is_growing = up_to_id > segment->last_id;
     int64_t count = 0;
     struct gathering gathering = {.build = build, .is_growing = is_growing};
-    struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id), db_integer(up_to_id),
-                                db_integer(is_growing ? orders_max : late_max)};
-    enum iw_error error = db_each(
-        db,
-        "SELECT id, type, channel, status, name, metadata, " NAME_COUNT
-        "FROM orders o FORCE INDEX (orders_list) WHERE account_id = ? AND id >= ? AND id <= ? ORDER BY id "
-        "LIMIT ? LOCK IN SHARE MODE SKIP LOCKED",
-        values, 4, order_row, &gathering);
+    enum iw_error error = orders_gather(db, account_id, segment->first_id, up_to_id,
+                                        is_growing ? orders_max : late_max, &gathering);
     *is_whole = false;
     /* An open segment that was cut without new orders is full. */
     bool has_new = !is_growing || gathering.is_cut || gathering.last_id > segment->last_id;
@@ -336,7 +354,8 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
         segment->last_id = gathering.last_id;
         segment->is_open = !gathering.is_cut && segment->order_count < orders_max;
     }
-    values[2] = db_integer(segment->last_id);
+    const struct db_value values[] = {db_integer(account_id), db_integer(segment->first_id),
+                                      db_integer(segment->last_id)};
     error = query_number(db,
                          "SELECT COUNT(*) FROM orders FORCE INDEX (orders_list) WHERE account_id = ? AND id "
                          ">= ? AND id <= ?",
@@ -344,12 +363,10 @@ enum iw_error segments_gather(const struct db *db, int64_t account_id, struct se
     *is_whole = error == IW_OK && count == segment->order_count;
     if (!*is_whole)
         return error;
-    return db_each(
-        db,
-        "SELECT o.id, " TEXTS_NAMES
-        "FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON f.order_id = o.id" TEXTS_JOINS
-        " WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
-        values, 3, name_row, &gathering);
+    return db_each(db,
+                   "SELECT o.id, f.name FROM orders o FORCE INDEX (orders_list) STRAIGHT_JOIN files f ON "
+                   "f.order_id = o.id WHERE o.account_id = ? AND o.id >= ? AND o.id <= ? ORDER BY o.id",
+                   values, 3, name_row, &gathering);
 }
 
 enum iw_error segments_write(const struct db *db, int64_t account_id, const struct segment *segment,
@@ -363,16 +380,18 @@ enum iw_error segments_write(const struct db *db, int64_t account_id, const stru
                                       db_integer(segment->is_open),
                                       db_integer(due_s),
                                       db_bytes(build->facts.data, build->facts.length),
-                                      db_bytes(build->ids.data, build->ids.length)};
+                                      db_bytes(build->ids.data, build->ids.length),
+                                      db_integer(version_now)};
     /* The foreign key deletes the rows of words. */
     enum iw_error error =
         db_run(db, "DELETE FROM order_segments WHERE account_id = ? AND first_id = ?", values, 2, NULL);
     if (error != IW_OK || segment->order_count == 0)
         return error;
-    error = db_run(db,
-                   "INSERT INTO order_segments (account_id, first_id, last_id, order_count, is_open, due_at, "
-                   "facts, ids) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? SECOND, ?, ?)",
-                   values, 8, NULL);
+    error =
+        db_run(db,
+               "INSERT INTO order_segments (account_id, first_id, last_id, order_count, is_open, due_at, "
+               "facts, ids, version) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3) + INTERVAL ? SECOND, ?, ?, ?)",
+               values, 9, NULL);
     unsigned count = search_build_pack(build, &rows);
     for (unsigned i = 0; error == IW_OK && i < count; i++) {
         const struct db_value row[] = {values[0], db_bytes(rows[i].bucket.name, rows[i].bucket.length),

@@ -76,7 +76,7 @@ enum iw_error segments_grown(const struct db *db, int64_t horizon_id, unsigned n
 enum iw_error segments_has_new(const struct db *db, int64_t account_id, int64_t after_id, int64_t horizon_id,
                                int64_t least, bool *has_new) IW_MUST_USE;
 
-/* A segment that is due. */
+/* A segment that is due, or that an earlier release has written. */
 enum iw_error segments_due(const struct db *db, int64_t *account_id, int64_t *first_id,
                            bool *is_found) IW_MUST_USE;
 

@@ -339,12 +339,14 @@ def test_orders_of_many_names_are_in_smaller_segments(stack, many):
     full = f"""UPDATE orders SET type = '{order["type"]}', watermark_text = NULL, file_count = {3 if many == "texts" else 63}
                WHERE account_id = {account}; DELETE FROM order_watermarks WHERE account_id = {account};"""
     if many == "texts":
-        # A text of 1,000 characters counts as 4 names.
+        # 16 lines of 961 bytes and a name of at most 61 count as 60 names of 255 bytes. Both files have the same texts.
         full += f"""
-            INSERT IGNORE INTO watermark_texts (account_id, text, text_digest, created_at) VALUES ({account}, REPEAT('q', 1000), '', NOW(3));
+            INSERT IGNORE INTO watermark_texts (account_id, text, text_digest, created_at)
+            SELECT {account}, CONCAT(REPEAT('q', 957), 100 + seq), UNHEX(SHA2(seq, 256)), NOW(3) FROM seq_1_to_16;
             INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number)
-            SELECT o.id, 9, seq, t.id, {account}, CONV(LEFT(SHA2(CONCAT(o.id, ' ', seq), 256), 16), 16, 10) FROM orders o
-            JOIN watermark_texts t ON t.account_id = {account} AND LENGTH(t.text) = 1000 JOIN seq_1_to_15 WHERE o.account_id = {account}"""
+            SELECT o.id, place.seq, t.id - o.first + 1, t.id, {account}, CONV(LEFT(SHA2(CONCAT(o.id, ' ', place.seq, ' ', t.id), 256), 16), 16, 10)
+            FROM (SELECT id, (SELECT MIN(id) FROM watermark_texts WHERE account_id = {account}) AS first FROM orders WHERE account_id = {account}) o
+            JOIN watermark_texts t ON t.account_id = {account} AND LENGTH(t.text) = 960 JOIN seq_1_to_2 place"""
     known_orders.wait_indexed(130)
     stack.sql(full)
     younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in known_orders.orders]
@@ -396,6 +398,36 @@ def test_an_account_is_deleted_with_its_words(stack):
         time.sleep(0.1)
     for table in ("order_segments", "order_words"):
         assert stack.sql(f"SELECT COUNT(*) FROM {table} WHERE account_id = {account}") == [["0"]]
+
+
+def due_soon(stack, account):
+    """Whether each segment is built again within ten minutes."""
+    return {int(value) for value, in stack.sql(f"SELECT due_at <= UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE FROM order_segments WHERE account_id = {account}")}
+
+
+@pytest.mark.parametrize("age_ms, is_soon", [(15000, 1), (3600000, 0)])
+def test_a_young_segment_is_built_again_soon(stack, age_ms, is_soon):
+    """Orders may be committed late, also after a change of another order has built the segment again."""
+    known_orders = KnownOrders(stack, 200, 11, age_ms=age_ms)
+    known_orders.wait_indexed(100)
+    assert due_soon(stack, known_orders.client.account) == {1}
+    with due(stack, known_orders.client.account):
+        pass
+    assert due_soon(stack, known_orders.client.account) == {is_soon}
+
+
+def test_segments_of_an_earlier_release_are_built_again(stack):
+    """They have no words of texts. The worker of such a release leaves the version out."""
+    known_orders = KnownOrders(stack, 200, 12)
+    known_orders.wait_indexed(100)
+    account = known_orders.client.account
+    stack.sql(f"UPDATE order_segments SET version = DEFAULT, due_at = NOW(3) + INTERVAL 7 DAY WHERE account_id = {account};"
+              f"DELETE FROM order_words WHERE account_id = {account}")
+    end = time.monotonic() + 120
+    while stack.sql(f"SELECT COUNT(*) FROM order_segments WHERE account_id = {account} AND version = 0") != [["0"]]:
+        assert time.monotonic() < end, "the segment is not built again"
+        time.sleep(0.1)
+    known_orders.check(keyword="i")
 
 
 def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):

@@ -99,7 +99,6 @@ static bool tail_take(void *user, const struct order_names *names)
 {
     struct lookup *lookup = user;
     struct query_ids *tail = &lookup->tail;
-    const char *const others[] = {names->file, names->text};
     int64_t order_id = names->order_id;
     bool is_first = order_id != lookup->named_id, is_match = false;
     lookup->named_id = order_id;
@@ -108,9 +107,8 @@ static bool tail_take(void *user, const struct order_names *names)
     if (is_first)
         is_match = search_query_look(&lookup->query, lookup->scratch, names->order, true) ||
                    order_id == lookup->query.id;
-    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_match; i++)
-        if (others[i] != NULL)
-            is_match = search_query_look(&lookup->query, lookup->scratch, others[i], false);
+    if (!is_match && names->file != NULL)
+        is_match = search_query_look(&lookup->query, lookup->scratch, names->file, false);
     if (is_match) {
         tail->items = arena_more(lookup->arena, tail->items, tail->count, sizeof *tail->items);
         tail->items[tail->count++] = order_id;
@@ -309,6 +307,12 @@ static enum iw_error segment_grown(const struct db *db, int64_t account_id, int6
     return segments_has_new(db, account_id, segment->last_id, horizon_id, least, has_new);
 }
 
+/* Orders of a young segment may still be committed. */
+static unsigned due_s(const struct segment *segment)
+{
+    return segment->last_id > order_id_make(clock_now_ms() - again_s * 1000, 0) ? again_s : renewed_s;
+}
+
 /* Builds the segment that begins at first_id and is due, or with first_id -1 the newest of the account. */
 static enum iw_error segment_build(struct domain *domain, int64_t account_id, int64_t first_id,
                                    int64_t horizon_id, bool *is_changed)
@@ -328,7 +332,7 @@ static enum iw_error segment_build(struct domain *domain, int64_t account_id, in
             error = segments_gather(db, account_id, &segment, is_due ? segment.last_id : horizon_id, &build,
                                     &is_whole);
         if (error == IW_OK && is_whole)
-            error = segments_write(db, account_id, &segment, &build, is_due ? renewed_s : again_s);
+            error = segments_write(db, account_id, &segment, &build, is_due ? due_s(&segment) : again_s);
         *is_changed = error == IW_OK && is_whole;
         arena_free(build.arena);
     }
