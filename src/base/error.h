@@ -10,7 +10,10 @@
 
 #define IW_MUST_USE __attribute__((warn_unused_result))
 
-/* X(name, sentence): the client gets this sentence when the code that fails gives no better one. */
+/*
+ * X(name, sentence): the client gets this sentence when the code that fails gives no better one.
+ * Add a code at the end: struct image_answer carries the number, also between two builds in an upgrade.
+ */
 #define IW_ERRORS(X)                                                                                         \
     X(VALIDATION_FAILED, "The request is not valid: correct the fields that details names.")                 \
     X(ORDER_NOT_PENDING, "The order is no longer pending; make a new order for other files.")                \
@@ -23,7 +26,6 @@
     X(AUTH_TOKEN_INVALID, "No account has this API key; use another key or ask the operator for one.")       \
     X(AUTH_TOKEN_EXPIRED, "The API key has expired; use another key or ask the operator for one.")           \
     X(AUTH_FORBIDDEN, "The account is suspended; ask the operator of the service.")                          \
-    X(AUTH_SCOPE_MISSING, "The API key is limited and may not do this; use a key without limits.")           \
     X(ORDER_NOT_FOUND,                                                                                       \
       "Your account has no order with this id; use the orderId that its creation returned.")                 \
     X(WEBHOOK_NOT_FOUND, "Your account has no webhook with this id; the list of webhooks has the ids.")      \
@@ -70,7 +72,8 @@
     X(WEIGHTS_INVALID, "The weights file is not valid.")                                                     \
     X(TWIN_EXISTS, "The object already exists.")                                                             \
     X(NOT_FOUND, "The object does not exist.")                                                               \
-    X(IO_FAILED, "Reading or writing failed.")
+    X(IO_FAILED, "Reading or writing failed.")                                                               \
+    X(AUTH_SCOPE_MISSING, "The API key is limited and may not do this; use a key without limits.")
 
 enum iw_error {
     IW_OK = 0,
