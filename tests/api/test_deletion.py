@@ -1,4 +1,5 @@
 """DELETE /api/v2/orders/{orderId}, and orders that wait for ever; issue 50."""
+import json
 import os
 import time
 
@@ -126,7 +127,9 @@ def test_an_order_that_waits_for_ever_fails_after_a_day(stack, jpeg):
     assert stack.stored(order) == [] and usage(account)["ordersPending"] == 1
     log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
     with open(log, encoding="utf-8") as file:
-        assert any('"order_stuck"' in line and str(order) in line for line in file)
+        [line] = [json.loads(line) for line in file if '"order_stuck"' in line and str(order) in line]
+    [[trace]] = stack.sql(f"SELECT trace_id FROM orders WHERE id = {order}")
+    assert line["trace_id"] == trace and line["reason"] == "retried_for_too_long", line
 
 
 def test_the_rows_of_an_old_order_are_deleted_and_its_texts_stay(stack):

@@ -25,8 +25,10 @@ void retention_batch_begin(struct retention_batch *batch, const struct domain *c
 enum iw_error retention_batch_next(struct retention_batch *batch, enum iw_error error, int64_t order_id)
 {
     struct context *caller = batch->caller->context;
-    if (error == IW_OK)
+    if (error == IW_OK) {
+        context_order_end(&batch->context);
         return IW_OK;
+    }
     batch->context.order_id = order_id;
     if (caller->error == IW_OK)
         *caller = batch->context;
@@ -298,7 +300,6 @@ static enum iw_error order_age(const struct aging *aging, int64_t order_id, enum
     (*count)++;
     context->order_id = order_id;
     log_event(LOG_INFO, context, status == ORDER_PENDING ? "order_abandoned" : "order_expired");
-    context_order_end(context);
     return status == ORDER_PENDING ? retention_order_clear(aging->domain, aging->storage, order_id) : IW_OK;
 }
 
@@ -338,6 +339,7 @@ enum iw_error retention_expire(const struct domain *domain, struct storage *stor
 
 /* ---- orders that wait for ever ---- */
 
+/* Fails an order in progress. *is_done is true if it was one. */
 static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool *is_done)
 {
     enum iw_error error;
@@ -358,6 +360,19 @@ static enum iw_error stuck_end(const struct aging *aging, int64_t order_id, bool
     return error;
 }
 
+static enum iw_error stuck_age(const struct aging *aging, int64_t order_id, unsigned *count)
+{
+    bool is_done = false;
+    struct context *context = aging->domain->context;
+    enum iw_error error = stuck_end(aging, order_id, &is_done);
+    if (error != IW_OK || !is_done)
+        return error;
+    (*count)++;
+    context->order_id = order_id;
+    log_event(LOG_ERROR, context, "order_stuck", LOG_TEXT("reason", "retried_for_too_long"));
+    return retention_inputs_forget(aging->domain, &order_id, 1);
+}
+
 enum iw_error retention_stuck(const struct domain *domain, struct storage *storage, unsigned max,
                               int64_t *after_id, unsigned *count)
 {
@@ -369,20 +384,8 @@ enum iw_error retention_stuck(const struct domain *domain, struct storage *stora
     *count = 0;
     enum iw_error error = orders_stuck(&batch.domain.db, after_id, order_id_make(before_ms, 0), max, &stuck);
     error = retention_batch_next(&batch, error, 0);
-    for (unsigned i = 0; error == IW_OK && i < stuck.count; i++) {
-        bool is_done = false;
-        int64_t order_id = stuck.items[i];
-        error = retention_batch_next(&batch, stuck_end(&aging, order_id, &is_done), order_id);
-        if (error != IW_OK || !is_done)
-            continue;
-        (*count)++;
-        error = retention_batch_next(&batch, retention_inputs_forget(&batch.domain, &order_id, 1), order_id);
-        domain->context->order_id = order_id;
-        context_trace_join(domain->context, batch.context.trace.id);
-        log_event(LOG_ERROR, domain->context, "order_stuck", LOG_TEXT("reason", "retried_for_too_long"));
-        context_order_end(domain->context);
-        context_order_end(&batch.context);
-    }
+    for (unsigned i = 0; error == IW_OK && i < stuck.count; i++)
+        error = retention_batch_next(&batch, stuck_age(&aging, stuck.items[i], count), stuck.items[i]);
     return retention_batch_end(&batch, error);
 }
 
