@@ -181,7 +181,10 @@ static enum creation_end limits_judge(struct creation *creation)
     if (end != OPEN)
         return end;
     /* The check is repeated for its error. */
-    return quota_alone_check(context, &creation->claim) == IW_OK ? AGAIN : REFUSED;
+    if (quota_alone_check(context, &creation->claim) != IW_OK)
+        return REFUSED;
+    context_fail(context, IW_SERVER_INTERNAL_ERROR, NULL);
+    return AGAIN;
 }
 
 /* After a refusal by a quota, tries again without the claim ahead, or if the quota has room meanwhile. */
