@@ -4,6 +4,7 @@
 #include "api/creation.h"
 #include "api/tables.h"
 #include "api/targets.h"
+#include "base/text.h"
 #include "domain/orders/order_confirm.h"
 #include "http/response.h"
 #include "http/scope.h"
@@ -23,9 +24,9 @@ static void strength_read(const struct field_scope *body, struct order_request *
         return;
     const char *text = json_string_of(word);
     if (!json_is_text(word) || !order_strength_read(text, &requested->strength))
-        field_bad(&options, "strength", "is %s%.40s%s; it must be low, standard or high",
-                  text != NULL ? "\"" : "", text != NULL ? text : json_kind_name(word),
-                  text != NULL ? "\"" : "");
+        field_bad(&options, "strength", "is %s%.*s%s; it must be low, standard or high",
+                  text != NULL ? "\"" : "", text != NULL ? text_head(text, 40) : 40,
+                  text != NULL ? text : json_kind_name(word), text != NULL ? "\"" : "");
 }
 
 /* Without zero copy outputTargets is ignored, but must be an array if it is present. */

@@ -21,16 +21,14 @@ void creation_key_read(const struct field_scope *body, struct order_request *req
     requested->key_length = json_length(key);
 }
 
-/* Reads one member of metadata; null counts as absent. */
+/* Reads one member of metadata that is not null. */
 static void pair_read(const struct field_scope *body, const struct field_scope *metadata, const char *key,
                       struct text *lines)
 {
     size_t length = text_code_points(key, strlen(key));
-    if (json_is_absent(json_member(metadata->object, key)))
-        return;
     if (length < 1 || length > order_metadata_key_code_points_max)
-        field_bad(body, "metadata", "has a key of %zu characters, \"%.40s\"; 1 to %d are allowed", length,
-                  key, order_metadata_key_code_points_max);
+        field_bad(body, "metadata", "has a key of %zu characters, \"%.*s\"; 1 to %d are allowed", length,
+                  text_head(key, 40), key, order_metadata_key_code_points_max);
     else if (text_has_control(key, strlen(key)))
         field_bad(body, "metadata", "has a key with control characters, such as line breaks or tabs");
     else {
@@ -46,14 +44,14 @@ static void metadata_read(const struct field_scope *body, struct order_request *
     struct text lines;
     if (!field_object(body, "metadata", false, &metadata))
         return;
-    size_t count = json_length(metadata.object);
-    if (count > order_metadata_pairs_max) {
-        field_bad(body, "metadata", "has %zu keys; at most %d are allowed", count, order_metadata_pairs_max);
-        return;
-    }
     text_init(&lines, body->context->arena);
-    for (const char *key = NULL; json_member_next(metadata.object, &key) != NULL;)
-        pair_read(body, &metadata, key, &lines);
+    unsigned count = 0;
+    const struct json *value;
+    for (const char *key = NULL; (value = json_member_next(metadata.object, &key)) != NULL;)
+        if (!json_is_absent(value) && ++count <= order_metadata_pairs_max)
+            pair_read(body, &metadata, key, &lines);
+    if (count > order_metadata_pairs_max)
+        field_bad(body, "metadata", "has %u keys; at most %d are allowed", count, order_metadata_pairs_max);
     requested->metadata = lines.length > 0 ? lines.data : NULL;
 }
 
@@ -72,7 +70,8 @@ void creation_suffix_read(const struct field_scope *body, struct order_request *
     const char *text = json_string_of(suffix);
     if (text != NULL && text[strspn(text, suffix_characters)] != '\0')
         field_bad(body, "resultSuffix",
-                  "is \"%.40s\"; it may have the letters A to Z and a to z, digits, \"-\" and \"_\"", text);
+                  "is \"%.*s\"; it may have the letters A to Z and a to z, digits, \"-\" and \"_\"",
+                  text_head(text, 40), text);
     requested->result_suffix = text;
 }
 

@@ -238,7 +238,8 @@ static void word_read(struct request *request, const char *name, const char *(*w
     text_init(&words, request->arena);
     for (unsigned i = 0; i < count; i++)
         text_printf(&words, "%s, ", word_of(i));
-    context_detail(request->context, name, "is \"%.40s\"; it must be one of %sall", text, words.data);
+    context_detail(request->context, name, "is \"%.*s\"; it must be one of %sall", text_head(text, 40), text,
+                   words.data);
 }
 
 static const char *status_word(unsigned value)
@@ -282,17 +283,18 @@ static const char *metadata_line(struct request *request, const struct request_p
 
 static void metadata_read(struct request *request, struct order_filter *filter)
 {
+    unsigned count = 0;
     const char **lines = arena_array(request->arena, order_metadata_pairs_max, sizeof *lines);
     for (const struct request_pair *pair = request->queries; pair != NULL; pair = pair->next) {
         if (strcmp(pair->name, "metadata") != 0 && strncmp(pair->name, "metadata[", 9) != 0)
             continue;
-        const char *line = metadata_line(request, pair);
-        if (filter->metadata_count == order_metadata_pairs_max)
-            context_detail(request->context, pair->name, "is one key too many; at most %d are allowed",
-                           order_metadata_pairs_max);
-        else if (line != NULL)
+        const char *line = ++count <= order_metadata_pairs_max ? metadata_line(request, pair) : NULL;
+        if (line != NULL)
             lines[filter->metadata_count++] = line;
     }
+    if (count > order_metadata_pairs_max)
+        context_detail(request->context, "metadata", "has %u keys; at most %d are allowed", count,
+                       order_metadata_pairs_max);
     filter->metadata = lines;
 }
 

@@ -17,8 +17,8 @@ static void number_read(struct request *request, const char *name, int64_t most,
 {
     const char *text = request_query(request, name);
     if (text != NULL && !text_integer(text, 1, most, number))
-        context_detail(request->context, name, "is \"%.40s\"; it must be an integer from 1 to %lld%s", text,
-                       (long long)most, or_else);
+        context_detail(request->context, name, "is \"%.*s\"; it must be an integer from 1 to %lld%s",
+                       text_head(text, 40), text, (long long)most, or_else);
 }
 
 void page_read(struct request *request, struct page *page)

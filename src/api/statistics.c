@@ -2,6 +2,7 @@
 #include "api/tables.h"
 #include "api/usage.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "domain/accounts/quota.h"
 #include "http/response.h"
 #include "model/account.h"
@@ -40,7 +41,8 @@ static enum iw_error show_recent(struct request *request)
     request_query_read(request);
     const char *date = request_query(request, "date");
     if (date != NULL && !clock_day_read(date, &last_ms))
-        context_detail(request->context, "date", "is \"%.40s\"; it must be a day such as 2026-03-12", date);
+        context_detail(request->context, "date", "is \"%.*s\"; it must be a day such as 2026-03-12",
+                       text_head(date, 40), date);
     enum iw_error error = context_validated(request->context);
     if (error == IW_OK)
         error = quota_recent(request->domain, request->account->id, last_ms, days);

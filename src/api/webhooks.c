@@ -251,8 +251,8 @@ static void events_filter_read(struct request *request, const struct page *page,
         filter->states = "PENDING,SENDING";
     else if (strcmp(status, delivery_state_name(DELIVERY_DELIVERED)) != 0 &&
              strcmp(status, delivery_state_name(DELIVERY_FAILED)) != 0)
-        context_detail(request->context, "status", "is \"%.40s\"; it must be PENDING, DELIVERED or FAILED",
-                       status);
+        context_detail(request->context, "status", "is \"%.*s\"; it must be PENDING, DELIVERED or FAILED",
+                       text_head(status, 40), status);
 }
 
 static enum iw_error events_page(struct request *request, int64_t id, const struct page *page,

@@ -140,6 +140,16 @@ size_t text_code_points(const char *bytes, size_t length)
     return count;
 }
 
+int text_head(const char *text, int most)
+{
+    int length = (int)strnlen(text, (size_t)most + 1);
+    if (length <= most)
+        return length;
+    for (length = most; length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80;)
+        length--;
+    return length;
+}
+
 bool text_has_control(const char *bytes, size_t length)
 {
     for (size_t at = 0; at < length; at++) {

@@ -41,6 +41,9 @@ size_t text_sequence(const char *bytes, size_t length);
 /* Returns the number of code points of valid UTF-8. */
 size_t text_code_points(const char *bytes, size_t length);
 
+/* Returns the length of a beginning of at most `most` bytes that cuts no character: for "%.*s". */
+int text_head(const char *text, int most);
+
 /* Returns true if the text, which must be valid UTF-8, has a control character (C0, DEL, C1). */
 bool text_has_control(const char *bytes, size_t length);
 

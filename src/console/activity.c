@@ -41,8 +41,8 @@ static int64_t before_read(struct request *request)
     int64_t id = INT64_MAX;
     const char *text = request_query(request, "before");
     if (text != NULL && !text_integer(text, 1, INT64_MAX, &id))
-        context_detail(request->context, "before", "is \"%.40s\"; it must be the olderBefore of a list",
-                       text);
+        context_detail(request->context, "before", "is \"%.*s\"; it must be the olderBefore of a list",
+                       text_head(text, 40), text);
     return id;
 }
 
@@ -82,7 +82,8 @@ static void status_read(struct request *request, struct request_log_filter *filt
         filter->status_from = filter->status_to = number;
     } else {
         context_detail(request->context, "status",
-                       "is \"%.40s\"; it must be a status such as 404 or a class such as 2xx", text);
+                       "is \"%.*s\"; it must be a status such as 404 or a class such as 2xx",
+                       text_head(text, 40), text);
     }
 }
 
@@ -96,7 +97,8 @@ static void filter_read(struct request *request, struct request_log_filter *filt
                                           .request_id = request_query(request, "requestId")};
     status_read(request, filter);
     if (key != NULL && !text_integer(key, 1, INT64_MAX, &filter->key_id))
-        context_detail(request->context, "keyId", "is \"%.40s\"; it must be the id of a key", key);
+        context_detail(request->context, "keyId", "is \"%.*s\"; it must be the id of a key",
+                       text_head(key, 40), key);
 }
 
 static enum iw_error requests_show(struct request *request)

@@ -67,9 +67,15 @@ def test_the_largest_metadata_comes_back(client):
     assert ids(listed(client, next(iter(largest.items())))) == [order]
 
 
+def test_a_null_is_no_key(client):
+    twenty = {str(number): "x" for number in range(20)}
+    order = make(client, metadata={**twenty, "gone": None}).data["orderId"]
+    assert client.detail(order).data["metadata"] == twenty
+
+
 BAD = [("text", "metadata", "is a string; it must be an object"), ([1], "metadata", "is an array"), ({"a": 1}, "metadata.a", "is a number; it must be a string"),
        ({"colour": "x" * 501}, "metadata.colour", "has 501 characters; 0 to 500 are allowed"), ({"colour": {}}, "metadata.colour", "is an object"),
-       ({"": "x"}, "metadata", "has a key of 0 characters"), ({"é" * 41: "x"}, "metadata", "has a key of 41 characters"),
+       ({"": "x"}, "metadata", "has a key of 0 characters"), ({"ab" + "€" * 41: "x"}, "metadata", "has a key of 43 characters, \"ab" + "€" * 12 + "\"; 1 to 40"),
        ({"a\tb": "x"}, "metadata", "control characters"), ({"a": "x\ny"}, "metadata.a", "control characters"), ({"a": "x\0y"}, "metadata.a", "control characters"),
        ({"a": "\x85"}, "metadata.a", "control characters"), ({str(number): "x" for number in range(21)}, "metadata", "has 21 keys; at most 20 are allowed")]
 
@@ -113,7 +119,7 @@ QUERIES = [("metadata[a]=" + "x" * 501, "metadata[a]", "has 501 characters; at m
            ("metadata[]=a", "metadata[]", "a key of 0 characters"), ("metadata[a=b", "metadata[a", "metadata[KEY]=VALUE"), ("metadata[a]b=c", "metadata[a]b", "metadata[KEY]=VALUE"),
            ("metadata[a]=b%0Ac", "metadata[a]", "control characters"), ("metadata[a%09b]=c", "metadata[a\tb]", "control characters"),
            ("metadata[" + "k" * 41 + "]=c", "metadata[" + "k" * 41 + "]", "41 characters"), ("metadata[a]=1&metadata[a]=2", "metadata[a]", "twice"),
-           ("&".join(f"metadata[{number}]=1" for number in range(21)), "metadata[0]", "at most 20")]
+           ("&".join(f"metadata[{number}]=1" for number in range(21)), "metadata", "has 21 keys; at most 20 are allowed")]
 
 
 @pytest.mark.parametrize("query, field, message", QUERIES)

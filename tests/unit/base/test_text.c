@@ -58,12 +58,24 @@ static void test_numbers_are_printed_as_printf_does(void)
     }
 }
 
+static void test_a_beginning_cuts_no_character(void)
+{
+    CU_ASSERT_EQUAL(text_head("abc", 3), 3);
+    CU_ASSERT_EQUAL(text_head("abcd", 3), 3);
+    CU_ASSERT_EQUAL(text_head("", 3), 0);
+    CU_ASSERT_EQUAL(text_head("ab\xE2\x82\xAC", 5), 5);
+    CU_ASSERT_EQUAL(text_head("ab\xE2\x82\xAC", 4), 2);
+    CU_ASSERT_EQUAL(text_head("\xF0\x9F\x98\x80", 3), 0);
+    CU_ASSERT_EQUAL(text_head("\x80\x80\x80\x80", 3), 0);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
         {"UTF-8 is checked strictly", test_utf8_is_checked_strictly},
         {"integers are read whole or not at all", test_integers_are_read_whole_or_not_at_all},
         {"numbers are printed as printf does", test_numbers_are_printed_as_printf_does},
+        {"a beginning cuts no character", test_a_beginning_cuts_no_character},
         CU_TEST_INFO_NULL,
     };
     return fixture_run("text", tests);
