@@ -1,4 +1,6 @@
 /* API keys. The value of a key is only in the response to its creation. */
+#include <string.h>
+
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -82,14 +84,15 @@ static int64_t expiry_read(const struct field_scope *body)
     return time_ms;
 }
 
-/* Reads the optional array of scopes. */
+/* Reads the optional array of scopes, one in each item. */
 static unsigned scopes_read(const struct field_scope *body)
 {
     unsigned scopes = 0;
     struct arena *arena = body->context->arena;
     const struct json *names = field_array(body, "scopes", false, 1, key_scope_count), *name;
     for (unsigned i = 0; (name = json_item(names, i)) != NULL; i++)
-        if (!json_is_text(name) || !key_scopes_read(json_string_of(name), &scopes))
+        if (!json_is_text(name) || strchr(json_string_of(name), ',') != NULL ||
+            !key_scopes_read(json_string_of(name), &scopes))
             field_bad(body, arena_printf(arena, "scopes[%u]", i), "must be one of %s",
                       key_scopes_text(arena, ~0u, ", "));
     return scopes;

@@ -212,7 +212,7 @@ const struct ctl_command key_commands[] = {
          {{"--name", "NAME", "name to distinguish the keys of an account"},
           {"--scope", "LIST",
            "what the key may do: read, antiAi, watermarkEmbed, watermarkExtract, webhooks, several of them "
-           "separated by commas, or all (default)"},
+           "separated by commas, or all (default); webhooks: may receive every order's results"},
           {"--expires-days", "N", "days until the key expires; never when omitted"}},
      .help = "Create a key for an account (name or number) and print it once.",
      .example = "imgwardctl key create --name website --expires-days 365 studio",

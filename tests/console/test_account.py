@@ -84,7 +84,7 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(stack, owner):
 @pytest.mark.parametrize("body, field", [
     ({}, "name"), ({"name": "x" * 101}, "name"), ({"name": "a\nb"}, "name"),
     ({"name": "a", "scopes": []}, "scopes"), ({"name": "a", "scopes": "read"}, "scopes"), ({"name": "a", "scopes": ["read", "all"]}, "scopes[1]"),
-    ({"name": "a", "scopes": [1]}, "scopes[0]"), ({"name": "a", "scopes": ["read,"]}, "scopes[0]"),
+    ({"name": "a", "scopes": [1]}, "scopes[0]"), ({"name": "a", "scopes": ["read,"]}, "scopes[0]"), ({"name": "a", "scopes": ["read,webhooks"]}, "scopes[0]"),
     ({"name": "a", "expiresAt": "soon"}, "expiresAt"), ({"name": "a", "expiresAt": "2020-01-01T00:00:00Z"}, "expiresAt")])
 def test_a_key_names_the_bad_field(owner, body, field):
     answer = owner.post("/keys", body)

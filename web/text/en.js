@@ -345,7 +345,7 @@ export default {
   "keys.maker": "Created by",
   "keys.expires": "Expires",
   "keys.scope": "May do",
-  "keys.scopeHint": "A key that leaks can do no more than this.",
+  "keys.scopeHint": "A key that leaks can do no more than this. With webhooks it may receive every order's results.",
   "keys.scope.all": "Everything",
   "keys.scope.read": "Only read",
   "keys.scope.antiAi": "Only protection orders",

@@ -344,7 +344,7 @@ export default {
   "keys.used": "마지막 사용",
   "keys.maker": "만든 사람",
   "keys.scope": "권한",
-  "keys.scopeHint": "키가 유출되어도 이 권한을 넘을 수 없습니다.",
+  "keys.scopeHint": "키가 유출되어도 이 권한을 넘을 수 없습니다. 웹훅 권한이 있으면 모든 주문의 결과를 받을 수 있습니다.",
   "keys.scope.all": "모든 작업",
   "keys.scope.read": "읽기만",
   "keys.scope.antiAi": "보호 주문만",
