@@ -59,7 +59,7 @@ void *workspace_take_unset(struct workspace *workspace, size_t count, size_t byt
     size_t size = are_pieces_alone && count * bytes > 0
                       ? count * bytes
                       : (count * bytes + alignment_bytes) / alignment_bytes * alignment_bytes;
-    if (block->size - block->used < size || !workspace->is_begun) {
+    if (are_pieces_alone || block->size - block->used < size || !workspace->is_begun) {
         workspace->failed = !workspace_grow(workspace, size);
         if (workspace->failed)
             return NULL;
