@@ -537,6 +537,7 @@ static bool names_row(void *user, struct db_row *columns)
     struct order_names names = {.order_id = db_next_integer(columns)};
     names.order = db_next_text(columns);
     names.file = db_next_text(columns);
+    names.text = db_next_text(columns);
     return taker->take(taker->user, &names);
 }
 
@@ -548,15 +549,15 @@ enum iw_error orders_names(const struct db *db, const struct order_filter *filte
     bool has_files = filter->keyword != NULL;
     query_init(&query, db->context->arena);
     query_append(&query,
-                 has_files ? "SELECT o.id, o.name, CONCAT_WS('\n', f.name, IF(f.position = 1, " TEXTS_COLUMN
-                             ", NULL)) FROM (SELECT id, name, type, watermark_text "
-                           : "SELECT id, name, NULL ",
+                 has_files ? "SELECT o.id, o.name, " TEXTS_NAMES "FROM (SELECT id, name, type "
+                           : "SELECT id, name, NULL, NULL ",
                  NULL, 0);
     filter_add(&query, filter);
     query_append(&query, " ORDER BY id DESC", NULL, 0);
     if (has_files)
-        query_append(&query, " LIMIT 9223372036854775807) o STRAIGHT_JOIN files f ON f.order_id = o.id", NULL,
-                     0);
+        query_append(&query,
+                     " LIMIT 9223372036854775807) o STRAIGHT_JOIN files f ON f.order_id = o.id" TEXTS_JOINS,
+                     NULL, 0);
     return db_each(db, query.sql.data, query.parameters, query.count, names_row, &taker);
 }
 

@@ -78,11 +78,10 @@ enum iw_error orders_of_ids(const struct db *db, int64_t account_id, const struc
 enum iw_error orders_stream_ids(const struct db *db, int64_t account_id, const struct query_ids *ids,
                                 bool (*take)(void *user, const struct order *order), void *user) IW_MUST_USE;
 
-/* An order's name, with lines: the name of a file or NULL, and after one of the names the texts of
- * watermarks. */
+/* An order's name, with a file's name or a watermark's text or both; the others are NULL. */
 struct order_names {
     int64_t order_id;
-    const char *order, *file;
+    const char *order, *file, *text;
 };
 
 /*

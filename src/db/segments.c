@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/crypto.h"
-#include "db/texts.h"
 
 enum {
     id_bytes = 8,
@@ -312,6 +311,16 @@ static bool name_row(void *user, struct db_row *columns)
     search_build_name(gathering->build, order_id, db_next_text(columns));
     return true;
 }
+
+/*
+ * The texts of an order, each once, or NULL.  A line break ends a word.  A reading of several marks is cut at
+ * the length of one text, so that the index has a bound.  STRAIGHT_JOIN: with the statistics of a small table
+ * the server would read all texts.
+ */
+#define TEXTS_COLUMN                                                                                         \
+    "CASE o.type WHEN 'watermarkEmbed' THEN (SELECT GROUP_CONCAT(DISTINCT t.text SEPARATOR '\n') FROM "      \
+    "order_watermarks w STRAIGHT_JOIN watermark_texts t ON t.id = w.text_id WHERE w.order_id = o.id) WHEN "  \
+    "'watermarkExtract' THEN LEFT(o.watermark_text, 1000) END"
 
 /* Locks and adds at most most orders from first_id on. */
 static enum iw_error orders_gather(const struct db *db, int64_t account_id, int64_t first_id,

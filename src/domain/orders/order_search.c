@@ -99,6 +99,7 @@ static bool tail_take(void *user, const struct order_names *names)
 {
     struct lookup *lookup = user;
     struct query_ids *tail = &lookup->tail;
+    const char *const others[] = {names->file, names->text};
     int64_t order_id = names->order_id;
     bool is_first = order_id != lookup->named_id, is_match = false;
     lookup->named_id = order_id;
@@ -107,8 +108,9 @@ static bool tail_take(void *user, const struct order_names *names)
     if (is_first)
         is_match = search_query_look(&lookup->query, lookup->scratch, names->order, true) ||
                    order_id == lookup->query.id;
-    if (!is_match && names->file != NULL)
-        is_match = search_query_look(&lookup->query, lookup->scratch, names->file, false);
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_match; i++)
+        if (others[i] != NULL)
+            is_match = search_query_look(&lookup->query, lookup->scratch, others[i], false);
     if (is_match) {
         tail->items = arena_more(lookup->arena, tail->items, tail->count, sizeof *tail->items);
         tail->items[tail->count++] = order_id;
