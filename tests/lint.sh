@@ -40,6 +40,7 @@ rules=(
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
     "plain_words#documents, comments and messages are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
+    "migrations_add#a migration takes no column, table or name away: the previous release goes on with the new schema"
     "unit_mirror#each unit test is in the folder of the source that it names: the test of src/a/b.c is tests/unit/a/test_b.c"
     "formats#the OpenAPI document, the database and the configuration have the formats of src/model/format.c"
     "headers_shipped#every header and every migration is in the release tarball"
@@ -472,6 +473,11 @@ rule_headers_shipped() {
     find src sql tests/unit -name '*.h' -o -name '*.sql' | sort | while read -r header; do
         grep -rqF --include="*.am" --include="Makefile.inc" "$header" Makefile.am src tests || echo "$header is named in no .am"
     done
+}
+
+# 0001_init.sql is the first schema. A line of comment may say the words.
+rule_migrations_add() {
+    find sql -name '*.sql' ! -name '0001_*' | sort | xargs grep -nHiE '^[^#]*\b(DROP|RENAME|CHANGE)\b' | grep -vE '^[^:]*:[0-9]+: *--'
 }
 
 # A name may go on after the source's: test_codec_damage.c is a test of codec.c, test_storage.c of storage*.c.

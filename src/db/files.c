@@ -254,7 +254,7 @@ enum iw_error files_stored_next(const struct db *db, struct files_step *step)
     step->orders = db_next_integer(&columns);
     if (step->orders == 0)
         return IW_OK;
-    const struct db_value values[] = {from, last, from, last, from, last, from, last};
+    const struct db_value values[] = {from, last, from, last, from, last, from, last, from, last};
     error = db_run(
         db,
         "SELECT r.store_key, r.size_bytes, r.order_id, r.digest FROM results r JOIN orders o ON o.id = "
@@ -263,10 +263,13 @@ enum iw_error files_stored_next(const struct db *db, struct files_step *step)
         "zip_store_key IS NOT NULL AND id > ? AND id <= ? "
         "UNION ALL SELECT thumbnail_store_key, -1, order_id, thumbnail_digest FROM files WHERE "
         "thumbnail_store_key IS NOT NULL AND order_id > ? AND order_id <= ? "
+        "UNION ALL SELECT o.thumbnail_store_key, -1, o.id, o.thumbnail_digest FROM orders o WHERE "
+        "o.thumbnail_store_key IS NOT NULL AND o.id > ? AND o.id <= ? AND NOT EXISTS (SELECT 1 FROM files f "
+        "WHERE f.order_id = o.id AND f.thumbnail_store_key = o.thumbnail_store_key) "
         "UNION ALL SELECT f.store_key, COALESCE(f.size_bytes, -1), f.order_id, f.digest FROM files f JOIN "
         "orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND o.status IN ('pending', "
         "'inProgress') AND f.order_id > ? AND f.order_id <= ?",
-        values, 8, &rows);
+        values, 10, &rows);
     if (error != IW_OK)
         return error;
     step->files = arena_array(db->context->arena, rows.count + 1, sizeof *step->files);

@@ -789,28 +789,29 @@ enum iw_error orders_uncleared(const struct db *db, int64_t id_from, unsigned mo
         values, 2, order_ids);
 }
 
+/* The thumbnail of an order of an earlier release stands only in orders. */
 enum iw_error orders_store_keys(const struct db *db, int64_t order_id, struct query_texts *keys)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(order_id), db_integer(order_id),
-                                      db_integer(order_id)};
+                                      db_integer(order_id), db_integer(order_id)};
     return query_texts(
         db,
         "SELECT store_key FROM results WHERE order_id = ? UNION ALL SELECT zip_store_key FROM "
-        "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL SELECT thumbnail_store_key "
-        "FROM files WHERE order_id = ? AND thumbnail_store_key IS NOT NULL UNION ALL SELECT store_key FROM "
-        "files "
-        "WHERE order_id = ? AND store_key IS NOT NULL",
-        values, 4, keys);
+        "orders WHERE id = ? AND zip_store_key IS NOT NULL UNION ALL (SELECT thumbnail_store_key "
+        "FROM files WHERE order_id = ? AND thumbnail_store_key IS NOT NULL UNION SELECT thumbnail_store_key "
+        "FROM orders WHERE id = ? AND thumbnail_store_key IS NOT NULL) UNION ALL SELECT store_key FROM "
+        "files WHERE order_id = ? AND store_key IS NOT NULL",
+        values, 5, keys);
 }
 
 enum iw_error orders_files_forget(const struct db *db, int64_t order_id, int64_t now_ms)
 {
     const struct db_value values[] = {db_time(now_ms), db_integer(order_id)};
-    enum iw_error error =
-        db_run(db,
-               "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, zip_store_key = NULL, "
-               "files_deleted_at = ? WHERE id = ?",
-               values, 2, NULL);
+    enum iw_error error = db_run(
+        db,
+        "UPDATE orders SET has_thumbnail = FALSE, thumbnail_store_key = NULL, thumbnail_digest = NULL, "
+        "zip_store_key = NULL, files_deleted_at = ? WHERE id = ?",
+        values, 2, NULL);
     if (error != IW_OK)
         return error;
     return db_run(db,

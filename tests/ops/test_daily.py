@@ -9,6 +9,7 @@ import time
 import uuid
 
 import pictures
+from client import ORDERS
 
 WEBHOOKS = "/api/v2/orders/webhooks"
 SQL = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "sql")
@@ -235,6 +236,26 @@ def test_a_changed_file_of_any_kind_is_found_by_its_digest(stack, client):
             byte_turn(path)
     told = ctl(stack, "store", "verify", "--progress", "0")
     assert told.returncode == 0 and re.search(r"store: \d+ of \d+ orders, \d+ files, \d+ MiB read", told.stderr)
+
+
+def test_the_thumbnail_of_an_order_of_the_previous_release_is_kept(stack, client):
+    """That release wrote a thumbnail only to the order. Reclaim keeps it, verify reads it, a deletion deletes it."""
+    order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
+    stack.settled(order)
+    stack.sql(f"UPDATE orders SET thumbnail_digest = (SELECT thumbnail_digest FROM files WHERE order_id = {order}) WHERE id = {order}")
+    stack.sql(f"UPDATE files SET thumbnail_store_key = NULL, thumbnail_digest = NULL WHERE order_id = {order}")
+    key = stack.sql(f"SELECT thumbnail_store_key FROM orders WHERE id = {order}")[0][0]
+    path = stored_at(stack, key)
+    os.utime(path, (time.time() - 7200,) * 2)
+    done = ctl(stack, "store", "reclaim")
+    assert done.returncode == 0 and os.path.exists(path), done
+    assert ctl(stack, "store", "verify").returncode == 0
+    byte_turn(path)
+    found = ctl(stack, "store", "verify", "--json")
+    byte_turn(path)
+    assert [row["storeKey"] for row in json.loads(found.stdout)] == [key]
+    assert client.request("DELETE", f"{ORDERS}/{order}").status == 200
+    assert not os.path.exists(path)
 
 
 def stored_at(stack, key):
