@@ -6,7 +6,7 @@ set -euo pipefail
 root=$IMGWARD_ROOT
 tree=$root/build-fuzz
 here=$root/tests/fuzz
-# clang 14 does not define __SANITIZE_ADDRESS__, by which the engine allocates each piece alone.
+# clang 14 does not define __SANITIZE_ADDRESS__, by which the engine allocates each piece separately.
 flags='-DENGINE_PIECES_ALONE -gline-tables-only -O2 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
 
 case ${1:-} in
