@@ -221,6 +221,11 @@ int64_t json_integer_of(const struct json *json)
     return json_integer_value(value_of(json));
 }
 
+double json_real_of(const struct json *json)
+{
+    return json_real_value(value_of(json));
+}
+
 const struct json *json_item(const struct json *json, size_t index)
 {
     return json_of(json_array_get(value_of(json), index));

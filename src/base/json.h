@@ -60,6 +60,9 @@ size_t json_length(const struct json *json);
 /* Returns the value of an integer; 0 for other kinds. */
 int64_t json_integer_of(const struct json *json);
 
+/* Returns the value of a real; 0 for other kinds. */
+double json_real_of(const struct json *json);
+
 /* Returns an item of an array; NULL after the last item, and if json is not an array. */
 const struct json *json_item(const struct json *json, size_t index);
 

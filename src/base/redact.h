@@ -1,9 +1,11 @@
 /*
- * Copies of bodies for logs that clients read: the start of a text without its secrets.
+ * Copies of bodies for logs that clients read: the start of a JSON text without its secrets, and without
+ * white space between values.
  *
- * The query of a URL is masked as "***", because it may sign the URL, and so are its user name and password
- * (RFC 3986, 3.2.1, 3.4). Values of members with names such as "secret" are masked, and each text in an
- * object "headers". The text need not be valid JSON or UTF-8.
+ * Masked as "***" are, in values and names: the query and the fragment of a URL, because they may sign it,
+ * its user name and password (RFC 3986, 3.2.1, 3.4, 3.5), API keys and webhook secrets. All below a member
+ * whose name tells a secret is masked, and so is all below "headers". Of a body that is not valid JSON only
+ * the size is told: nothing says where a secret in it ends.
  */
 #ifndef BASE_REDACT_H
 #define BASE_REDACT_H
@@ -13,9 +15,15 @@
 enum { redact_body_max = 4096 }; /* of request, answer and payload */
 
 /*
- * Returns the text in the arena, in UTF-8 of at most "most" bytes, which ends with "…" if it was cut. Control
- * characters other than blanks become "?", and so does each byte above 0x7F of a text that is not UTF-8.
+ * Returns the copy in the arena, in UTF-8 of at most "most" bytes, at least 64. It ends with "…" if it was
+ * cut.
  */
 const char *redact(struct arena *arena, const char *text, size_t length, size_t most);
+
+/*
+ * As redact(), for the answer of a receiver: a text without a brace is kept, with the same masks. Control
+ * characters other than blanks become "?", and so does each byte above 0x7F of a text that is not UTF-8.
+ */
+const char *redact_answer(struct arena *arena, const char *text, size_t length, size_t most);
 
 #endif

@@ -118,7 +118,7 @@ static void attempt_done(void *user, const struct fetch_result *result)
                                                .status = result->status,
                                                .retry_after_s = result->retry_after_s};
     attempt->reason = attempt->answer.is_answered ? "status" : result->reason;
-    attempt->body = redact(attempt->arena, result->answer, result->answer_bytes, fetch_answer_size);
+    attempt->body = redact_answer(attempt->arena, result->answer, result->answer_bytes, fetch_answer_size);
 }
 
 static enum iw_error attempt_send(struct deliver_attempt *attempt, const struct deliveries_lease *lease)
@@ -219,7 +219,7 @@ static void exchange_keep(struct deliver_attempt *attempt)
     for (unsigned i = 0; i < payload_headers_count && attempt->payload.headers[i] != NULL; i++)
         text_printf(&headers, "%s%s", i == 0 ? "" : "\n", attempt->payload.headers[i]);
     const struct deliveries_exchange exchange = {
-        .headers = redact(attempt->arena, headers.data, headers.length, redact_body_max),
+        .headers = headers.data,
         .payload =
             redact(attempt->arena, attempt->payload.body, attempt->payload.body_bytes, redact_body_max),
         .answer = attempt->body};
