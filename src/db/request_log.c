@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "db/transaction.h"
 
@@ -78,7 +79,7 @@ static enum iw_error log_insert(const struct db *db, const struct request_log_ro
     return rows_insert(db, &log, values, count);
 }
 
-/* A commit costs more than the rows, so both tables share one. */
+/* A commit costs more than the rows, so both tables share one. A failure of bodies must not lose the log. */
 enum iw_error request_log_insert(const struct db *db, const struct request_log_row *rows, unsigned count)
 {
     enum iw_error error;
@@ -89,7 +90,11 @@ enum iw_error request_log_insert(const struct db *db, const struct request_log_r
         if (error == IW_OK)
             error = bodies_insert(db, rows, count);
     }
-    return error;
+    if (error == IW_OK || error == IW_SERVICE_UNAVAILABLE)
+        return error;
+    log_failure(db->context, "request_bodies_dropped");
+    context_clear(db->context);
+    return log_insert(db, rows, count);
 }
 
 enum iw_error request_log_bodies(const struct db *db, int64_t account_id, const char *request_id,

@@ -294,6 +294,17 @@ def test_bodies_are_not_kept_where_the_operator_turned_this_off(stack, owner):
     assert bodies_of(owner, client.create()).status == 200
 
 
+def test_a_failure_of_bodies_loses_no_request(stack, owner):
+    client = Client(stack, owner.post("/keys", {"name": "log"}).data["value"])
+    stack.sql("RENAME TABLE request_bodies TO request_bodies_away")
+    try:
+        request_id = client.create().headers["X-Request-Id"]
+        logged(owner, urllib.parse.urlencode({"requestId": request_id}))
+    finally:
+        stack.sql("RENAME TABLE request_bodies_away TO request_bodies")
+    assert owner.get(f"/requests/{request_id}/bodies").status == 404
+
+
 def test_old_requests_are_deleted(stack, owner):
     made = owner.post("/keys", {"name": "log"}).data
     Client(stack, made["value"]).detail("1")
