@@ -43,20 +43,49 @@ static bool conversion_skip(const char **template)
     return *last != 's' && *last != 'f';
 }
 
-/* Reads a value and the literal after it. NULL if they do not fit. Text without a literal takes the rest. */
-static const char *value_read(struct message_value *value, const char *text, const char *literal,
-                              size_t length)
+/*
+ * Returns where a value may end, at "from" or later: at its literal. A text without a literal ends at the
+ * period of the message. NULL if there is no such place.
+ */
+static const char *value_end(const struct message_value *value, const char *from, const char *literal,
+                             size_t length)
 {
-    char *end = (char *)(uintptr_t)text;
-    if (value->is_integer)
-        strtoll(text, &end, 10);
-    else
-        end = length == 0 ? end + strlen(text) : memmem(text, strlen(text), literal, length);
-    if (end == NULL || (value->is_integer && end == text) || strncmp(end, literal, length) != 0)
+    size_t rest = strlen(from);
+    char *end = (char *)(uintptr_t)from;
+    if (!value->is_integer && length > 0)
+        return memmem(from, rest, literal, length);
+    if (!value->is_integer)
+        return from + rest - (rest > 0 && from[rest - 1] == '.');
+    strtoll(from, &end, 10);
+    return from == value->start && end > from && strncmp(end, literal, length) == 0 ? end : NULL;
+}
+
+/*
+ * Reads the values of the rest of a template. A value may contain its literal, such as a URL the ".", so each
+ * place of it is tried. Returns the end of the sentence; NULL if another template printed it.
+ */
+static const char *values_read(struct message_value *value, unsigned room, const char *template,
+                               const char *text)
+{
+    char literal[literal_max];
+    if (*template == '\0')
+        return strchr(" .:", *text) != NULL ? text : NULL;
+    if (room == 0)
         return NULL;
     value->start = text;
-    value->length = (size_t)(end - text);
-    return end + length;
+    value->is_integer = conversion_skip(&template);
+    size_t length = literal_read(&template, literal);
+    const char *after = NULL;
+    for (const char *end = text; after == NULL; end++) {
+        end = value_end(value, end, literal, length);
+        if (end == NULL)
+            return NULL;
+        value->length = (size_t)(end - text);
+        after = values_read(value + 1, room - 1, template, end + length);
+        if (*end == '\0')
+            return after;
+    }
+    return after;
 }
 
 /* Returns the number of bytes of the text that the template printed; 0 if another one printed it. */
@@ -64,15 +93,10 @@ static size_t template_match(const char *template, const char *text, struct mess
 {
     char literal[literal_max];
     size_t length = literal_read(&template, literal);
-    const char *at = text + length;
     if (strncmp(text, literal, length) != 0)
         return 0;
-    for (unsigned i = 0; *template != '\0' && i < values_max && at != NULL; i++) {
-        values[i].is_integer = conversion_skip(&template);
-        length = literal_read(&template, literal);
-        at = value_read(&values[i], at, literal, length);
-    }
-    return at != NULL && strchr(" .:", *at) != NULL ? (size_t)(at - text) : 0;
+    const char *end = values_read(values, values_max, template, text + length);
+    return end != NULL ? (size_t)(end - text) : 0;
 }
 
 /*

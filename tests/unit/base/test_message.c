@@ -25,7 +25,7 @@ static const char *rendered(const char *message)
     return arena_text_n(context.arena, text.data, text.length);
 }
 
-/* The template with 12 for each integer, and "word" for the rest. Returns the number of values. */
+/* The template with 12 for each integer, and "a.b: c" for the rest. Returns the number of values. */
 static unsigned filled(const char *template, struct text *text)
 {
     unsigned count = 0;
@@ -35,7 +35,7 @@ static unsigned filled(const char *template, struct text *text)
             continue;
         }
         at += strcspn(at, "diufs");
-        text_add_string(text, *at == 's' || *at == 'f' ? "word" : "12");
+        text_add_string(text, *at == 's' || *at == 'f' ? "a.b: c" : "12");
         count++;
     }
     text_add(text, "", 1);
@@ -73,6 +73,20 @@ static void test_values_have_names(void)
     CU_ASSERT_STRING_EQUAL(rendered("is \"x\"; it must be one of a, all"),
                            "\"reason\":\"wrong_value\",\"params\":{\"actual\":\"\\\"x\\\"\","
                            "\"expected\":\"one of a, all\"}");
+}
+
+static void test_periods_of_values_and_sentences_differ(void)
+{
+    fresh();
+    CU_ASSERT_STRING_EQUAL(
+        rendered("Their location was https://cai.example.com/m/1.c2pa."),
+        "\"reason\":\"credentials_place\",\"params\":{\"url\":\"https://cai.example.com/m/1.c2pa\"}");
+    CU_ASSERT_STRING_EQUAL(
+        rendered("has no extension; it must end in .jpg, .jpeg, .png or .webp."),
+        "\"reason\":\"file_name_plain\",\"params\":{\"formats\":\".jpg, .jpeg, .png or .webp\"}");
+    CU_ASSERT_STRING_EQUAL(rendered("The result has 12 bytes, more than 3 times the file's x; scale the"
+                                    " picture down."),
+                           "");
 }
 
 static void test_a_label_may_precede(void)
@@ -113,6 +127,7 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"each template is found again", test_each_template_is_found_again},
         {"values have names", test_values_have_names},
+        {"periods of values and sentences differ", test_periods_of_values_and_sentences_differ},
         {"a label may precede", test_a_label_may_precede},
         {"other messages have none", test_other_messages_have_none},
         {"each sentence is a part", test_each_sentence_is_a_part},
