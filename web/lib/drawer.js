@@ -15,7 +15,7 @@ function spread(text) {
 
 export const Body = ({ title, text }) => html`<section class="body">
   <div class="row"><h3>${title}</h3>${text && html`<${Copy} value=${text} label=${`${t("copy")}: ${title}`} />`}</div>
-  ${text ? html`<pre tabindex="0" aria-label=${title}><code>${spread(text)}</code></pre>`
+  ${text ? html`<pre tabindex="0" role="region" aria-label=${title}><code>${spread(text)}</code></pre>`
     : html`<p class="muted small">${t("bodies.empty")}</p>`}</section>`;
 
 // Loads what is kept of an entry; "children" gets it. Much is kept for a short time only, so its absence is no error.

@@ -71,8 +71,9 @@ export function stamp(at, now = new Date()) {
   const midnight = (date) => new Date(date).setHours(0, 0, 0, 0);
   const days = Math.round((midnight(at) - midnight(now)) / 86400000);
   const time = dateText(at, { timeStyle: "medium" });
-  if (days < -6) return `${dateText(at, { dateStyle: "medium" })}, ${time}`;
-  return `${new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(days, "day")}, ${time}`;
+  const day = days < -6 ? dateText(at, { dateStyle: "medium" })
+    : new Intl.RelativeTimeFormat(language.value, { numeric: "auto" }).format(days, "day");
+  return t("stamp", { day, time });
 }
 export const instant = (at) => dateText(at, { dateStyle: "long", timeStyle: "long" });
 

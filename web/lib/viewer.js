@@ -73,13 +73,15 @@ function Sizes({ picture, before, after }) {
     ${after > 0 && html`<span>${t("compare.after")}: ${bytes(after)}</span>`}</p>`;
 }
 
-// "before" is a File or null, "after" a URL; "sizes" are their bytes.
-export function Viewer({ before, after, name, sizes }) {
+// "before" is a File or null, "after" a URL and "size" its bytes, if they are known. "onUndrawn" receives a File that
+// this browser cannot draw.
+export function Viewer({ before, after, name, size: afterBytes, onUndrawn }) {
   const pane = useRef(null), room = useRef(null), canvas = useRef(null), frame = useRef(null), draw = useRef(null);
   const border = useRef(0.5), middle = useRef([0.5, 0.5]);
   const [zoom, setZoom] = useState("fit");
   const first = usePicture(before), second = usePicture(after), shown = second.picture;
   const size = shown && sizeOf(shown);
+  useEffect(() => { if (first.isBroken) onUndrawn(before); }, [first]);
 
   draw.current = () => {
     const { width, height } = canvas.current, view = viewOf(size, zoom, pane.current);
@@ -138,15 +140,15 @@ export function Viewer({ before, after, name, sizes }) {
   if (second.isBroken) return html`<${Notice} kind="warning" title=${t("compare.broken")} />`;
   if (!shown) return html`<div class="skeleton" aria-busy="true"></div>`;
   return html`<${Zooms} zoom=${zoom} onZoom=${setZoom} />
-    ${first.isBroken && html`<${Notice} kind="warning" title=${t("read.undrawn")} />`}
+    ${first.isBroken && html`<${Notice} kind="warning" title=${t("compare.undrawn")} />`}
     <figure class=${`compare viewer ${first.picture ? "" : "single"}`} ref=${frame}>
       <div class=${`pane ${zoom}`} ref=${pane} role="region" tabindex="0" aria-label=${name} onScroll=${onScroll}>
-        <div ref=${room}><canvas ref=${canvas} onClick=${onClick} onPointerDown=${onPointerDown}
-          onPointerMove=${onPointerMove}></canvas></div></div>
+        <div ref=${room}><canvas ref=${canvas} role="img" aria-label=${name} onClick=${onClick}
+          onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}></canvas></div></div>
       ${first.picture && html`<span class="tag left">${t("compare.before")}</span>
         <span class="tag right">${t("compare.after")}</span>
         <input type="range" min="0" max="100" step="0.5" value=${border.current * 100}
           aria-label=${t("compare.slider")}
           onInput=${(event) => { border.current = event.target.value / 100; draw.current(); }} />`}</figure>
-    <${Sizes} picture=${shown} before=${sizes[0]} after=${sizes[1]} />`;
+    <${Sizes} picture=${shown} before=${first.picture && before.size} after=${afterBytes} />`;
 }

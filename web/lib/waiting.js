@@ -1,4 +1,4 @@
-// The orders of the account that wait for files, because their uploads were interrupted.
+// The orders of the account that wait for files.
 import { html } from "./view.js";
 import { get } from "./api.js";
 import { t, relative } from "./text.js";
@@ -7,7 +7,7 @@ import { current } from "./upload.js";
 
 const ASKED = { status: "pending", channel: "web", limit: 2 };
 
-// A banner with the newest of them. The upload of this tab is no interrupted one.
+// A banner with the newest of them, but not that of this tab. Another tab or a colleague may be uploading to it.
 export function Waiting() {
   const state = useLoad((signal) => get("/v2/orders", ASKED, { signal }), [current.value]);
   const mine = current.value?.orderId, found = state.data?.orders ?? [];

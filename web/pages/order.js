@@ -165,15 +165,18 @@ const Note = ({ note }) => html`
 
 const naming = (key, file, text) => [`${t(key)}: ${file.fileName}`, text].filter(Boolean).join(" ");
 
+const lookOf = (original) => (original ? "compare.open" : "compare.view");
+
 // The copies of a file, each with its text.
 function Copies({ file, original, onSave, onCompare }) {
   const copies = file.watermarks.length > 0 ? file.watermarks : [null];
+  const look = lookOf(original);
   return html`<ul class=${`copies ${copies[0] === null ? "single" : ""}`}>${copies.map((text, at) => html`<li key=${at}>
     ${text && html`<span class="text">${text}</span>`}
     <${Button} kind="plain small" aria-label=${naming("order.download", file, text)} onClick=${() => onSave(file, at)}>
       ${t("order.download")}<//>
-    <${Button} kind="plain small" aria-label=${original ? undefined : naming("compare.view", file, text)}
-      onClick=${() => onCompare(file, at)}>${t(original ? "compare.open" : "compare.view")}<//></li>`)}</ul>`;
+    <${Button} kind="plain small" aria-label=${naming(look, file, text)} onClick=${() => onCompare(file, at)}>
+      ${t(look)}<//></li>`)}</ul>`;
 }
 
 function FileRow({ order, file, onSave, onCompare }) {
@@ -182,10 +185,10 @@ function FileRow({ order, file, onSave, onCompare }) {
   const isReady = status === "complete" && file.status === "complete";
   const picture = original && !url ? html`<${Preview} file=${original} box=${160} />`
     : html`<${Thumbnail} url=${url} />`;
-  // A mouse opens the picture by a click on it; the button next to it is for each user.
+  // A mouse opens the picture by a click on it; the keyboard uses the button next to it.
   return html`<li>
-    ${isReady ? html`<button type="button" class="look" tabindex="-1" aria-hidden="true"
-      onClick=${() => onCompare(file, 0)}>${picture}</button>` : picture}
+    ${isReady ? html`<${Button} kind="look" tabindex="-1" aria-label=${naming(lookOf(original), file)}
+      onClick=${() => onCompare(file, 0)}>${picture}<//>` : picture}
     <div class="what"><span class="name">${file.fileName}</span>
       ${status !== "expired" && html`<${Facts} file=${file} isEnded=${isEnded(status)} />`}
       ${file.error && html`<${FileFault} error=${file.error} />`}
@@ -205,10 +208,10 @@ function Files({ order }) {
   };
   const compare = async (file, at) => {
     const found = await copyOf(file, at);
-    const { inputBytes, resultBytes } = file;
+    // The file knows the size of its largest copy only.
+    const size = file.watermarks.length > 1 ? null : file.resultBytes;
     setShown({
-      before: originalOf(orderId, file.fileId) ?? null, after: found.downloadUrl, name: found.fileName,
-      sizes: [inputBytes, resultBytes],
+      before: originalOf(orderId, file.fileId) ?? null, after: found.downloadUrl, name: found.fileName, size,
     });
   };
   return html`
@@ -221,8 +224,12 @@ function Files({ order }) {
 }
 
 // A result, next to the original if this browser has it.
-const Shown = ({ shown: { before, ...shown }, onClose, onOriginal }) => html`
-  <${Dialog} wide title=${shown.name} onClose=${onClose}>
-    <${Viewer} before=${before} ...${shown} />
-    ${before ? html`<p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>` : html`
-      <${Drop} small many=${false} title=${t("compare.original")} onFiles=${([file]) => onOriginal(file)} />`}<//>`;
+function Shown({ shown: { before, ...shown }, onClose, onOriginal }) {
+  const [undrawn, setUndrawn] = useState(null);
+  const drop = ([file]) => onOriginal(file);
+  return html`<${Dialog} wide title=${shown.name} onClose=${onClose}>
+    <${Viewer} before=${before} onUndrawn=${setUndrawn} ...${shown} />
+    ${before && before !== undrawn
+      ? html`<p class="muted small"><${Icon} name="shield" /> ${t("compare.text")}</p>`
+      : html`<${Drop} small many=${false} title=${t("compare.original")} onFiles=${drop} />`}<//>`;
+}

@@ -38,7 +38,7 @@ def test_an_order_that_waits_for_files_is_offered_on_overview_and_new_order(insi
     ids = [made("first holiday"), made("second holiday")]
     for path in ("/", "/new"):
         inside.open(path)
-        inside.says("“second holiday” is waiting for files", "upload of 2 files was interrupted", "in 24 hours", "1 more order waits")
+        inside.says("“second holiday” is waiting for files", "Some of its files have not arrived yet", "in 24 hours", "1 more order waits")
         for theme in ("light", "dark"):
             for width in (390, 1280):
                 inside.theme(theme)
@@ -56,7 +56,7 @@ def test_an_order_that_waits_for_files_is_offered_on_overview_and_new_order(insi
     assert "is waiting for files" not in inside.text()
 
 
-def test_the_upload_of_this_tab_is_no_interrupted_order(inside, files):
+def test_the_upload_of_this_tab_is_not_offered(inside, files):
     begin(inside, files[:2], "Protect 2 pictures")
     inside.go("/")
     inside.says("Hello")

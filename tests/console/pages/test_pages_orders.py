@@ -72,6 +72,32 @@ def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
     # The picture itself opens the same dialog.
     inside.click(inside.find(".results .look"))
     inside.find("dialog .single canvas")
+    # A failure is said, not only logged.
+    inside.press("Close")
+    inside.answer(f"/v2{inside.path}/download", 410, {"code": "ORDER_EXPIRED", "message": "In English."}, "GET")
+    inside.click(inside.find(".results .look"))
+    inside.says("The files of this order are deleted.")
+
+
+def test_an_original_that_the_browser_cannot_draw_is_replaced(inside, files, tmp_path):
+    inside.go("/new")
+    pictures_choose(inside, files[:1])
+    inside.press("Protect 1 picture")
+    inside.says("Complete")
+    inside.open(inside.path)
+    inside.press(f"View: {files[0].name}")
+    inside.find("dialog .single canvas")
+    broken, other = tmp_path / "broken.jpg", tmp_path / "other.png"
+    broken.write_text("no picture", encoding="utf-8")
+    other.write_bytes(pictures.png(300, 200))
+    for _ in range(2):
+        inside.find("dialog input[type=file]").send_keys(str(broken))
+        inside.says("This browser cannot show your original.", "Drop your original here to compare")
+        assert "Before:" not in inside.text()
+    inside.find("dialog input[type=file]").send_keys(str(other))
+    inside.find("dialog .compare:not(.single) canvas")
+    inside.says("Move the slider to compare.", f"Before: {round(other.stat().st_size / 1000)}")
+    assert "cannot show your original" not in inside.text() and not inside.all("dialog .drop")
 
 
 def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
@@ -87,6 +113,12 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     inside.says("Sent to Grace", ENDED)
     inside.press("Download: boat.png Sent to Grace")
     copy = downloaded(inside)
+    inside.press("Compare: boat.png Sent to Grace")
+    inside.find("dialog .compare canvas[role=img]")
+    # The service knows the size of the largest copy, not that of this one.
+    inside.says("Before: ")
+    assert "After: " not in inside.text()
+    inside.press("Close")
     inside.go("/read")
     inside.give([copy])
     inside.says(copy.name)
@@ -368,10 +400,10 @@ def test_an_order_is_deleted_after_a_question(inside, files):
     inside.press("Cancel", "dialog button")
     inside.press("Delete")
     inside.press("Delete", "dialog button")
-    inside.says("Deleted by you on", "Order again to get new ones.")
+    inside.says("Deleted on", "Someone with access to this account", "Order again to get new ones.")
     assert "The number is the share" not in inside.text()
     inside.go("/orders")
-    inside.wait(lambda: "Deleted by you" in inside.all("tbody tr")[0].text, "the deleted order")
+    inside.wait(lambda: "Deleted" in inside.all("tbody tr")[0].text, "the deleted order")
 
 
 def test_an_order_in_progress_is_cancelled(inside, files, stack):

@@ -51,7 +51,7 @@ def test_a_key_is_limited_when_it_is_created(inside, stack):
     inside.go("/developers")
     inside.press("Create key")
     inside.fill("Name", "reports")
-    inside.choose("May do", "read")
+    inside.choose("Permissions", "read")
     inside.picture("key-scope-1440-light")
     inside.press("Create key", "dialog [type=submit]")
     inside.says("It is shown only once")
