@@ -176,7 +176,7 @@ static const struct config_key keys[] = {
          "Email address or URL at which users reach the operator; the console shows it."),
     BOOLEAN(console, keep_bodies, "yes", true,
             "Whether the console shows the start of bodies without secrets, of changes and errors of the API "
-            "for 7 days, and of webhook deliveries."),
+            "and of webhook deliveries, for 7 days. If no, kept bodies are deleted."),
     KIND(CONFIG_MAIL_URL, mail, url, "", true,
          "Mail server, smtp://HOST[:PORT] with STARTTLS or smtps://HOST[:PORT]; if empty, no mail is sent."),
     KIND(CONFIG_MAILBOX, mail, from, "", true,

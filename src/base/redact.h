@@ -5,7 +5,7 @@
  * Masked as "***" are, in values and names: the query and the fragment of a URL, because they may sign it,
  * its user name and password (RFC 3986, 3.2.1, 3.4, 3.5), API keys and webhook secrets. All below a member
  * whose name tells a secret is masked, and so is all below "headers". Of a body that is not valid JSON only
- * the size is told: nothing says where a secret in it ends.
+ * the size is kept: nothing says where a secret in it ends.
  */
 #ifndef BASE_REDACT_H
 #define BASE_REDACT_H

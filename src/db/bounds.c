@@ -36,6 +36,20 @@ static enum iw_error account_trim(const struct db *db, enum bounds_table table, 
                : error;
 }
 
+enum iw_error bounds_trim_deliveries(const struct db *db, int64_t *count)
+{
+    int64_t newest_id = 0;
+    *count = 0;
+    enum iw_error error =
+        query_number(db, "SELECT COALESCE(MAX(delivery_id), 0) FROM delivery_bodies", NULL, 0, &newest_id);
+    const struct db_value beyond[] = {db_integer(newest_id - bounds_table_bodies)};
+    return error == IW_OK
+               ? query_change(
+                     db, "DELETE FROM delivery_bodies WHERE delivery_id <= ? ORDER BY delivery_id LIMIT 5000",
+                     beyond, 1, count)
+               : error;
+}
+
 enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t *count)
 {
     struct db_rows rows;

@@ -29,4 +29,7 @@ enum {
  */
 enum iw_error bounds_trim(const struct db *db, enum bounds_table table, int64_t *count) IW_MUST_USE;
 
+/* As bounds_trim, for bodies of deliveries, up to 9 kB a row: bounds_table_bodies is their only bound. */
+enum iw_error bounds_trim_deliveries(const struct db *db, int64_t *count) IW_MUST_USE;
+
 #endif

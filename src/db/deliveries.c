@@ -248,6 +248,21 @@ static enum iw_error record_receiver(const struct db *db, const struct deliverie
                : db_run(db, "UPDATE webhooks SET first_failure_at = ? WHERE id = ?", values, 2, NULL);
 }
 
+static enum iw_error record_exchange(const struct db *db, const struct deliveries_attempt *attempt)
+{
+    const struct deliveries_exchange *exchange = attempt->exchange;
+    if (exchange == NULL)
+        return IW_OK;
+    const struct db_value values[] = {db_integer(attempt->delivery->id), db_text(exchange->headers),
+                                      db_text(exchange->payload), db_text(exchange->answer)};
+    return db_run(
+        db,
+        "INSERT INTO delivery_bodies (delivery_id, headers, payload, answer) VALUES (?, ?, ?, ?) ON "
+        "DUPLICATE KEY UPDATE headers = VALUES(headers), payload = VALUES(payload), answer = "
+        "VALUES(answer)",
+        values, 4, NULL);
+}
+
 /*
  * Locks the webhook before the delivery, as all transactions do, so that no two transactions wait for each
  * other.
@@ -268,6 +283,8 @@ static enum iw_error record_write(const struct db *db, const struct deliveries_a
     int64_t first_failure_ms = db_next_integer(&columns);
     bool is_active = db_next_bool(&columns);
     error = record_delivery(db, attempt);
+    if (error == IW_OK)
+        error = record_exchange(db, attempt);
     return error == IW_OK && is_active ? record_receiver(db, attempt, first_failure_ms, inactive_reason)
                                        : error;
 }
@@ -282,19 +299,6 @@ enum iw_error deliveries_record(const struct db *db, const struct deliveries_att
     if (error != IW_OK)
         *inactive_reason = NULL;
     return error;
-}
-
-enum iw_error deliveries_exchange_keep(const struct db *db, int64_t id,
-                                       const struct deliveries_exchange *exchange)
-{
-    const struct db_value values[] = {db_text(exchange->headers), db_text(exchange->payload),
-                                      db_text(exchange->answer), db_integer(id)};
-    return db_run(
-        db,
-        "INSERT INTO delivery_bodies (delivery_id, headers, payload, answer) SELECT id, ?, ?, ? FROM "
-        "webhook_deliveries WHERE id = ? ON DUPLICATE KEY UPDATE headers = VALUES(headers), payload = "
-        "VALUES(payload), answer = VALUES(answer)",
-        values, 4, NULL);
 }
 
 enum iw_error deliveries_exchange_find(const struct db *db, int64_t webhook_id, int64_t event_id,

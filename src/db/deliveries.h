@@ -63,6 +63,13 @@ struct deliveries_lease {
 enum iw_error deliveries_lease(const struct db *db, const struct deliveries_request *request,
                                struct deliveries_lease *lease) IW_MUST_USE;
 
+/* What the last attempt sent and received: starts without secrets (base/redact.h). */
+struct deliveries_exchange {
+    const char *headers; /* one a line */
+    const char *payload;
+    const char *answer; /* "": none */
+};
+
 /* The result of one attempt. */
 struct deliveries_attempt {
     int64_t webhook_id;
@@ -71,6 +78,7 @@ struct deliveries_attempt {
     int64_t status;     /* HTTP; 0 means no answer */
     const char *reason; /* a short constant word, or NULL */
     int64_t now_ms;
+    const struct deliveries_exchange *exchange; /* replaces an earlier one; NULL if none is kept */
 };
 
 /*
@@ -80,17 +88,6 @@ struct deliveries_attempt {
  */
 enum iw_error deliveries_record(const struct db *db, const struct deliveries_attempt *attempt,
                                 const char **inactive_reason) IW_MUST_USE;
-
-/* What the last attempt sent and received: starts without secrets (base/redact.h). */
-struct deliveries_exchange {
-    const char *headers; /* one a line */
-    const char *payload;
-    const char *answer; /* "": none */
-};
-
-/* Replaces the exchange of an earlier attempt.  No error if the delivery was deleted meanwhile. */
-enum iw_error deliveries_exchange_keep(const struct db *db, int64_t id,
-                                       const struct deliveries_exchange *exchange) IW_MUST_USE;
 
 /* Reads the exchange of an event's delivery to a webhook.  *is_found is false if none is kept. */
 enum iw_error deliveries_exchange_find(const struct db *db, int64_t webhook_id, int64_t event_id,

@@ -63,7 +63,7 @@ static const struct {
     {"webhook_secrets", {ALL, ALL, ALL}},
     {"webhook_events", {RA, RA, ALL}},
     {"webhook_deliveries", {RW, RW, ALL}},
-    {"delivery_bodies", {NONE, R, RW}},
+    {"delivery_bodies", {NONE, R, ALL}},
 };
 
 enum { table_count = sizeof grants / sizeof grants[0] };

@@ -207,8 +207,8 @@ enum iw_error request_log_page(const struct db *db, const struct request_log_fil
 }
 
 /*
- * Ids grow with time, so that no index on the time is needed.  A row of bodies has up to 8 KB, so that fewer
- * are read at a time.
+ * The log, then bodies. Ids grow with time, so that no index on the time is needed.  A row of bodies has up
+ * to 8 KB, so that fewer are read at a time.
  */
 static const struct {
     const char *last;
@@ -218,15 +218,20 @@ static const struct {
      "DELETE FROM request_log WHERE id <= ?"},
     {"SELECT MAX(id) FROM (SELECT id, at FROM request_bodies ORDER BY id LIMIT 1000) oldest WHERE at < ?",
      "DELETE FROM request_bodies WHERE id <= ?"},
+    {"SELECT MAX(delivery_id) FROM (SELECT b.delivery_id, d.created_at FROM delivery_bodies b JOIN "
+     "webhook_deliveries d ON d.id = b.delivery_id ORDER BY b.delivery_id LIMIT 1000) oldest WHERE "
+     "created_at < ?",
+     "DELETE FROM delivery_bodies WHERE delivery_id <= ?"},
 };
 
-enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count)
+enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t bodies_before_ms,
+                                 int64_t *count)
 {
     enum iw_error error = IW_OK;
     *count = 0;
     for (size_t i = 0; error == IW_OK && i < sizeof old_rows / sizeof old_rows[0]; i++) {
         int64_t last_id = 0, deleted = 0;
-        const struct db_value before[] = {db_time(before_ms)};
+        const struct db_value before[] = {db_time(i == 0 ? before_ms : bodies_before_ms)};
         error = query_number(db, old_rows[i].last, before, 1, &last_id);
         const struct db_value last[] = {db_integer(last_id)};
         if (error == IW_OK && last_id > 0)

@@ -59,7 +59,8 @@ enum iw_error request_log_page(const struct db *db, const struct request_log_fil
 enum iw_error request_log_bodies(const struct db *db, int64_t account_id, const char *request_id,
                                  struct request_log_row *row, bool *is_found) IW_MUST_USE;
 
-/* Deletes some older rows and bodies, and sets *count to their number. */
-enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t *count) IW_MUST_USE;
+/* Deletes some older rows and older bodies, those of deliveries too, and sets *count to their number. */
+enum iw_error request_log_forget(const struct db *db, int64_t before_ms, int64_t bodies_before_ms,
+                                 int64_t *count) IW_MUST_USE;
 
 #endif

@@ -204,54 +204,63 @@ static void owners_notify(struct deliver_attempt *attempt, const char *reason)
     context_clear(&attempt->context);
 }
 
-/*
- * Keeps what was sent and answered, for the console.  A failure is only logged, because the delivery itself
- * is recorded.
- */
-static void exchange_keep(struct deliver_attempt *attempt)
+/* What was sent and answered, for the console; NULL if it is not kept. */
+static const struct deliveries_exchange *exchange_of(const struct deliver_attempt *attempt)
 {
     struct text headers;
     const struct config *config = attempt->deliver->shared->domain.config;
-    const struct db db = attempt_db(attempt);
     if (!config->console_enabled || !config->console_keep_bodies)
-        return;
+        return NULL;
     text_init(&headers, attempt->arena);
     for (unsigned i = 0; i < payload_headers_count && attempt->payload.headers[i] != NULL; i++)
         text_printf(&headers, "%s%s", i == 0 ? "" : "\n", attempt->payload.headers[i]);
-    const struct deliveries_exchange exchange = {
-        .headers = headers.data,
-        .payload =
-            redact(attempt->arena, attempt->payload.body, attempt->payload.body_bytes, redact_body_max),
-        .answer = attempt->body};
-    if (deliveries_exchange_keep(&db, attempt->delivery.id, &exchange) != IW_OK)
-        log_failure(&attempt->context, "delivery_bodies_not_kept");
+    struct deliveries_exchange *exchange = arena_alloc(attempt->arena, sizeof *exchange);
+    *exchange = (struct deliveries_exchange){.headers = headers.data,
+                                             .payload = redact(attempt->arena, attempt->payload.body,
+                                                               attempt->payload.body_bytes, redact_body_max),
+                                             .answer = attempt->body};
+    return exchange;
+}
+
+/*
+ * Bodies that cannot be written must not repeat a delivery, so after such a failure the attempt is recorded
+ * without them.
+ */
+static enum iw_error attempt_write(struct deliver_attempt *attempt, struct deliveries_attempt *record,
+                                   const char **inactive_reason)
+{
+    const struct db db = attempt_db(attempt);
+    enum iw_error error = deliveries_record(&db, record, inactive_reason);
+    if (error != IW_SERVER_INTERNAL_ERROR || record->exchange == NULL)
+        return error;
+    log_failure(&attempt->context, "delivery_bodies_not_kept");
     context_clear(&attempt->context);
+    record->exchange = NULL;
+    return deliveries_record(&db, record, inactive_reason);
 }
 
 /* Frees the attempt.  If the database is away, keeps it until the lease ends. */
 static void attempt_record(struct deliver_attempt *attempt, int64_t now_ms)
 {
     struct deliver *deliver = attempt->deliver;
-    const struct db db = attempt_db(attempt);
     const char *inactive_reason;
     const struct delivery_verdict verdict =
         delivery_judge(&attempt->answer, attempt->delivery.failures, crypto_random_u64());
-    const struct deliveries_attempt record = {
+    struct deliveries_attempt record = {
         .webhook_id = attempt->webhook_id,
         .delivery = &attempt->delivery,
         .verdict = &verdict,
         .status = attempt->answer.is_answered ? attempt->answer.status : 0,
         .reason = attempt->reason,
         .now_ms = clock_now_ms(),
+        .exchange = exchange_of(attempt),
     };
-    enum iw_error error = deliveries_record(&db, &record, &inactive_reason);
+    enum iw_error error = attempt_write(attempt, &record, &inactive_reason);
     if (error == IW_SERVICE_UNAVAILABLE && now_ms < attempt->give_up_at_ms) {
         deliver_database_report(deliver, &attempt->context, error, "delivery_not_recorded");
         attempt->record_at_ms = now_ms + record_retry_ms;
         return;
     }
-    if (error == IW_OK)
-        exchange_keep(attempt);
     if (error == IW_OK)
         record_log(attempt, &verdict, inactive_reason);
     if (error == IW_OK && inactive_reason != NULL)

@@ -289,9 +289,34 @@ def test_bodies_of_changes_and_errors_are_kept_without_secrets(stack, owner, oth
 
 def test_bodies_are_not_kept_where_the_operator_turned_this_off(stack, owner):
     client = Client(stack, owner.post("/keys", {"name": "log"}).data["value"])
+    kept = client.create()
+    assert bodies_of(owner, kept).status == 200
     with stack.configured("console", "keep_bodies", "no"):
         assert bodies_of(owner, client.create()).status == 404
+        assert bodies_of(owner, kept).status == 404
     assert bodies_of(owner, client.create()).status == 200
+
+
+def test_bodies_of_a_delivery_are_kept_for_seven_days(stack, owner):
+    hook = owner.post("/v2/orders/webhooks", {"url": "http://127.0.0.1:9/hook#of-the-client", "name": "x"}).data["id"]
+    paths = [f"/webhooks/{hook}/events/{owner.post(f'/v2/orders/webhooks/{hook}/test', {}).data['eventId']}/bodies" for _ in "ab"]
+    for path in paths:
+        settled(lambda: owner.get(path).status == 200)
+    data = owner.get(paths[0]).data
+    assert json.loads(data["payload"]) and len(data["headers"]) >= 4
+    stack.sql(f"UPDATE webhook_deliveries SET created_at = created_at - INTERVAL 8 DAY WHERE event_id = {paths[0].split('/')[4]}")
+    settled(lambda: owner.get(paths[0]).status == 404)
+    assert owner.get(paths[1]).status == 200
+    with stack.configured("console", "keep_bodies", "no"):
+        assert owner.get(paths[1]).status == 404
+        settled(lambda: stack.sql("SELECT COUNT(*) FROM delivery_bodies") == [["0"]])
+
+
+def settled(is_so, seconds=120):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.5)
 
 
 def test_a_failure_of_bodies_loses_no_request(stack, owner):

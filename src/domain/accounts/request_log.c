@@ -148,7 +148,9 @@ enum iw_error request_log_find_bodies(struct domain *domain, int64_t account_id,
                                       struct request_log_row *row)
 {
     bool is_found = false;
-    enum iw_error error = request_log_bodies(&domain->db, account_id, request_id, row, &is_found);
+    enum iw_error error = domain->config->console_keep_bodies
+                              ? request_log_bodies(&domain->db, account_id, request_id, row, &is_found)
+                              : IW_OK;
     return error == IW_OK && !is_found
                ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No bodies of this request are kept.")
                : error;
@@ -157,12 +159,15 @@ enum iw_error request_log_find_bodies(struct domain *domain, int64_t account_id,
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count)
 {
     int64_t kept_ms = (int64_t)request_log_days * 24 * 60 * 60 * 1000;
-    int64_t requests = 0, bodies = 0;
-    enum iw_error error = request_log_forget(&domain->db, clock_now_ms() - kept_ms, count);
+    int64_t requests = 0, bodies = 0, deliveries = 0, now_ms = clock_now_ms(), before_ms = now_ms - kept_ms;
+    enum iw_error error = request_log_forget(&domain->db, before_ms,
+                                             domain->config->console_keep_bodies ? before_ms : now_ms, count);
     if (error == IW_OK)
         error = bounds_trim(&domain->db, BOUNDS_REQUESTS, &requests);
     if (error == IW_OK)
         error = bounds_trim(&domain->db, BOUNDS_BODIES, &bodies);
-    *count += requests + bodies;
+    if (error == IW_OK)
+        error = bounds_trim_deliveries(&domain->db, &deliveries);
+    *count += requests + bodies + deliveries;
     return error;
 }

@@ -60,7 +60,10 @@ enum iw_error request_log_list(struct domain *domain, const struct request_log_f
 enum iw_error request_log_find_bodies(struct domain *domain, int64_t account_id, const char *request_id,
                                       struct request_log_row *row) IW_MUST_USE;
 
-/* Deletes some rows of more than seven days, or beyond the bounds (db/bounds.h); *count: how many. */
+/*
+ * Deletes some rows of more than seven days, or beyond the bounds (db/bounds.h); *count: how many. Bodies of
+ * deliveries count from the event. With console.keep_bodies off, deletes bodies of any age.
+ */
 enum iw_error request_log_forget_old(struct domain *domain, int64_t *count) IW_MUST_USE;
 
 #endif

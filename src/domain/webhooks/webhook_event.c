@@ -71,7 +71,7 @@ enum iw_error webhook_event_exchange(struct domain *domain, int64_t account_id, 
     struct webhook webhook;
     bool is_found = false;
     enum iw_error error = webhook_find(domain, account_id, id, &webhook);
-    if (error == IW_OK)
+    if (error == IW_OK && domain->config->console_keep_bodies)
         error = deliveries_exchange_find(&domain->db, id, event_id, exchange, &is_found);
     return error == IW_OK && !is_found
                ? context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "No bodies of this delivery are kept.")
