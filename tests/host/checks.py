@@ -368,9 +368,14 @@ class Plan:
             site.stack.sql(invariants.WATCH_SQL)
             mine, self.site, self.stack = (self.site, self.stack), site, site.stack
             host("cp", self.main.path(self.deb), old.path("/srv/now/"))
+            # As doc/operating.md says for a second pool: dpkg keeps the changed file.
+            old.shell("sed -i 's|^    server unix:.*/api.sock .*|    server unix:/run/imgward/api.sock max_fails=1 fail_timeout=2s;|' "
+                      "/etc/nginx/imgward/http.conf && systemctl reload nginx")
+            since = self.nginx_pids(old)
             try:
                 check("doc/install.md: upgrade, with orders in progress", self.faulted, lambda: self.block(old, "upgrade"))
                 check("the units run the new programs", self.upgraded, old)
+                check("nginx reads the new files, with the http.conf that was changed", self.nginx_upgraded, old, since)
             finally:
                 self.site, self.stack = mine
         finally:
@@ -397,6 +402,17 @@ class Plan:
             pid = old.main_pid(unit)
             assert "(deleted)" not in old.run("readlink", f"/proc/{pid}/exe"), unit
         old.run("imgwardctl", "doctor")
+
+    def nginx_pids(self, machine):
+        """The workers: a reload replaces them, a restart also their parent."""
+        return set(machine.shell("pgrep -P $(cat /run/nginx.pid)").split())
+
+    def nginx_upgraded(self, old, since):
+        old.shell("nginx -t && test -e /etc/nginx/imgward/http.conf.dpkg-dist && grep -q fail_timeout=2s /etc/nginx/imgward/http.conf")
+        assert not self.nginx_pids(old) & since, "the upgrade did not reload nginx"
+        for path in ("/", "/docs/"):
+            found = old.shell(f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Accept: text/html' https://{old.host_name}{path}")
+            assert found.strip() == "200", f"{path}: {found}"
 
     def part_remove(self):
         check, main = self.report.check, self.main

@@ -177,6 +177,39 @@ def test_the_file_that_an_administrator_deleted_is_not_written_by_a_later_upgrad
     assert not (machine.nginx / "conf.d" / "imgward.conf").exists()
 
 
+# What the other files use of http.conf. Administrators edit http.conf, and dpkg keeps an edited file during an upgrade: a new
+# variable or zone belongs into a file that the package replaces, and a name here stays.
+OF_HTTP_CONF = set("""
+    $imgward_error_allow $imgward_error_code $imgward_error_message $imgward_error_page $imgward_error_wait
+    $imgward_https_only $imgward_is_far $imgward_is_header_long $imgward_is_no_get $imgward_is_preflight $imgward_is_unsized
+    $imgward_is_url_long $imgward_port $imgward_refused_page $imgward_respelt imgward_api imgward_console
+    imgward_console_open imgward_files imgward_keyless imgward_no_event imgward_upload_address imgward_upload_url
+""".split())
+
+
+def nginx_sources():
+    """Each file of nginx/ without its comments."""
+    for name in sorted(os.listdir(os.path.join(ROOT, "nginx"))):
+        if name.endswith((".conf", ".conf.in")):
+            with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
+                yield name, re.sub(r"(?m)^\s*#.*", "", file.read())
+
+
+def test_an_http_conf_of_the_release_before_has_all_that_the_other_files_use():
+    used, own = set(), set()
+    for name, text in nginx_sources():
+        if name != "http.conf":
+            own |= set(re.findall(r"(?:\bset |auth_request_set )(\$imgward_\w+)", text))
+            used |= set(re.findall(r"(?:zone=|fastcgi_pass |limit_conn |(?=\$))(\$?imgward_\w+)", text))
+    assert used - own == OF_HTTP_CONF
+
+
+def test_includes_name_the_whole_path():
+    """A relative path is below the prefix of nginx, where another --sysconfdir puts no file."""
+    assert [f"{name}: {line}" for name, text in nginx_sources()
+            for line in re.findall(r"\binclude (?!@nginxdir@/)[^;]*;", text)] == []
+
+
 def test_every_link_of_an_installed_document_resolves(tmp_path):
     subprocess.run(["make", "-s", "-C", os.environ["IMGWARD_BUILD"], "install-nobase_dist_docDATA", f"DESTDIR={tmp_path}"],
                    check=True, capture_output=True, timeout=300)
