@@ -24,11 +24,12 @@ for program in curl jq; do command -v $program >/dev/null || fail "$program is n
 trap 'rm -f -- "$result.part"' EXIT
 : >"$result.part"
 
-# send WHAT CURL-ARGUMENTS...: prints the answer.  A request without a byte for a minute fails.
+# send WHAT CURL-ARGUMENTS...: prints the answer.  A request without a byte for a minute fails.  With -g, curl sends the brackets
+# of a name as they are.
 send() {
     what=$1
     shift
-    answer=$(curl -sS --fail-with-body --connect-timeout 10 --speed-limit 1 --speed-time 60 \
+    answer=$(curl -gsS --fail-with-body --connect-timeout 10 --speed-limit 1 --speed-time 60 \
         ${IMGWARD_CA:+--cacert "$IMGWARD_CA"} "$@") ||
         fail "$what: $(printf '%s' "${answer:-no answer}" | jq -r '"\(.code): \(.message)"' 2>/dev/null || printf '%s' "${answer:-no answer}")"
     printf '%s' "$answer"

@@ -88,6 +88,15 @@ def test_a_name_with_blanks_is_sent_and_the_key_is_no_argument_of_curl(protect, 
     assert "/orders/anti-ai" in words and stack.key("pro") not in words
 
 
+@pytest.mark.parametrize("name", ["photo[1].png", "photo[1-3].png", "{a,b}.png"])
+def test_a_name_with_brackets_is_one_file(protect, tmp_path, name):
+    picture = pictures.png(120, 90)
+    (tmp_path / name).write_bytes(picture)
+    done = protect(picture, words=[name])
+    assert done.returncode == 0 and done.stdout.startswith(f"{name}: protection "), done
+    assert (tmp_path / f"protected-{name}").stat().st_size > 0
+
+
 def test_the_first_order_of_the_installation_runs_with_the_installed_script(stack, tmp_path):
     """packaging/test-host runs the same block on a booted Debian; here the files are in the folders of "make install"."""
     block = re.search(r"```sh\n# first-order\n(.*?)```", source("doc", "install.md"), re.S)[1]

@@ -1,6 +1,8 @@
 """The service's own site: "/" for a person, the guides and the reference under /docs/."""
 import html.parser
 import os
+import subprocess
+import time
 import urllib.parse
 
 import pytest
@@ -91,11 +93,29 @@ def test_the_page_leads_to_the_console_only_while_it_runs(stack, anonymous):
 
 
 @pytest.mark.parametrize("path, status, location", [
-    ("/docs", 308, "/docs/"), ("/docs/reference", 301, "/docs/reference/"), ("/console/lib", 301, "/console/lib/"),
+    ("/docs", 308, "/docs/"), ("/docs/reference", 308, "/docs/reference/"), ("/console/lib", 301, "/console/lib/"),
     ("/api/v2/docs", 308, "/docs/reference/"), ("/api/v2/docs/", 308, "/docs/reference/")])
 def test_slashes_at_the_end_lead_on(anonymous, path, status, location):
     answer = anonymous.get(path, headers={"Host": "other.example"})
     assert (answer.status, answer.headers["Location"]) == (status, location)
+
+
+def test_a_guide_is_found_without_html_and_a_folder_is_missing(anonymous):
+    for name in ("protection", "webhooks"):
+        assert anonymous.get(f"/docs/{name}").body == anonymous.get(f"/docs/{name}.html").body
+    for path in ("/docs/protection/", "/docs/examples", "/docs/examples/", "/docs/reference/none", "/docs/none", "/console/lib/"):
+        answer = anonymous.get(path)
+        assert (answer.status, answer.code) == (404, "RESOURCE_NOT_FOUND"), path
+
+
+@pytest.mark.parametrize("octet, path", [(61, "/"), (62, "/favicon.ico"), (63, "/docs/"), (64, "/docs/reference/reference.css"), (65, "/console/console.css")])
+def test_files_of_the_site_are_limited_per_address(stack, octet, path):
+    found, end = [], time.monotonic() + 60
+    while "429" not in found and time.monotonic() < end:
+        found += subprocess.run(["curl", "-sZ", "--interface", f"127.0.0.{octet}", "--cacert", stack.environment["IMGWARD_CA"], "-H", "Accept: text/html",
+                                 "-o", os.devnull, "-w", "%{http_code}\n", f"{stack.url}{path}?[1-1000]"],
+                                capture_output=True, text=True, timeout=60).stdout.split()
+    assert set(found) == {"200", "429"} and found.count("200") >= 400, (found.count("200"), found.count("429"), set(found))
 
 
 def test_the_icon_is_served_by_the_name_that_browsers_guess(anonymous):
