@@ -133,7 +133,6 @@ def full(stack):
     """A signed-in owner of an account with 300,000 rows in each list, and a key id of the request log."""
     browser = Browser(stack)
     assert browser.sign_up().status == 201
-    # In the future: the worker trims an account whose row is the newest, after it wrote.
     stack.sql("INSERT INTO request_log (account_id, key_id, request_id, method, path, status, code, ms, at) SELECT "
               f"{browser.account}, 1, MD5(seq), 'GET', '/api/v2/orders', IF(seq = 299990, 500, 200), '', 3, UTC_TIMESTAMP(3) FROM seq_1_to_300000")
     return browser
@@ -143,10 +142,15 @@ def full(stack):
 def test_a_list_of_the_request_log_reads_a_bounded_number_of_rows(stack, full, query):
     read = lambda: sum(int(value) for _, value in stack.sql("SHOW GLOBAL STATUS LIKE 'Handler_read%'"))  # noqa: E731
     full.get("/requests?" + query)
-    before = read()
-    answer = full.get("/requests?" + query)
-    assert answer.status == 200 and answer.page["totalItems"] <= 5000, answer
-    assert read() - before < 40000, "rows read"
+    for _ in range(10):  # the worker trims tables meanwhile, and its reads count, too
+        before = read()
+        answer = full.get("/requests?" + query)
+        count = read() - before
+        assert answer.status == 200 and answer.page["totalItems"] <= 5000, answer
+        if count < 40000:
+            break
+        time.sleep(3)
+    assert count < 40000, "rows read"
 
 
 def test_older_requests_are_found_from_list_to_list(full):
