@@ -225,7 +225,9 @@ static const char *copy_make(struct arena *arena, const char *text, size_t lengt
     context_init(&context, copy.arena, NULL);
     text_init(&copy.text, copy.arena);
     render_init(&copy.render, &copy.text);
-    if (json_read(&context, text, length, &json) == IW_OK)
+    if (length > redact_read_max)
+        text_printf(&copy.text, "(not kept: %zu bytes; at most %d are read)", length, redact_read_max);
+    else if (json_read(&context, text, length, &json) == IW_OK)
         value_put(&copy, NULL, json, false);
     else if (is_free && memchr(text, '{', length) == NULL)
         text_mask(&copy.text, text, text + length, most);
