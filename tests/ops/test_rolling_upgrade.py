@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -41,14 +42,15 @@ def later(tmp_path):
 
 
 @pytest.fixture
-def older(later, tmp_path):
-    """A stack without the later migration."""
-    var = str(tmp_path / "var")
+def older(later):
+    """A stack without the later migration.  Its folder's name is short: the path of a socket has at most 107 bytes."""
+    var = tempfile.mkdtemp(prefix="imgward-older-")
     sh(os.path.join(ROOT, "dev"), "up", env={**os.environ, "IMGWARD_VAR": var})
     try:
         yield Stack(environment_read(os.path.join(var, "dev.env")))
     finally:
         sh(os.path.join(ROOT, "dev"), "down", env={**os.environ, "IMGWARD_VAR": var})
+        shutil.rmtree(var)
 
 
 class Orders(threading.Thread):
