@@ -513,7 +513,7 @@ def test_an_embedding_starts_by_itself_and_an_extraction_reads_it(stack, client,
     with zipfile.ZipFile(io.BytesIO(archive.body)) as opened:
         assert opened.testzip() is None and opened.namelist() == [*(file["fileName"] for file in data["files"]), "copies.csv"]
         marked = opened.read(opened.namelist()[0])
-    assert cleared(bucket, order["orderId"]) == ["out", "out", "out", "thumb", "zip"]
+    assert cleared(bucket, order["orderId"]) == ["out", "out", "out", "thumb", "thumb", "zip"]
     file = {"fileName": "s.jpg", "includeOriginal": True, "originalFile": {"fileName": "o.jpg"}}
     place = client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": uuid.uuid4().hex, "file": file}).data
     put(place["file"]["uploadUrl"], marked)
