@@ -6,7 +6,8 @@ definitions, EOF, rows, EOF. A torn answer ends after its first row, in one of t
 cut     the connection ends
 error   an error packet follows, as after KILL QUERY
 
-Two more ways concern a commit: the connection ends before it (uncommitted) or before its answer (committed).
+Two more ways concern the commit of an upload: the connection ends before it (uncommitted) or before its answer
+(committed). Commits of the request log and of the worker pass.
 """
 import contextlib
 import os
@@ -14,8 +15,9 @@ import socket
 import threading
 import time
 
-EXECUTE, EOF_HEAD, ERROR_HEAD = 0x17, 0xFE, 0xFF
+PREPARE, EXECUTE, EOF_HEAD, ERROR_HEAD = 0x16, 0x17, 0xFE, 0xFF
 COMMIT = b"\x03COMMIT"
+UPLOAD = b"UPDATE files SET status = 'uploaded'"
 INTERRUPTED = 1317
 
 
@@ -73,7 +75,7 @@ class Proxy:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(self.server)
-            state = {"answer": None, "is_lost": False}
+            state = {"answer": None, "is_lost": False, "prepared": None, "uploads": set(), "is_upload": False}
             for run, *ends in ((self.requests, client, server), (self.answers, server, client)):
                 threading.Thread(target=run, args=(*ends, state), daemon=True).start()
 
@@ -85,11 +87,15 @@ class Proxy:
                     now = time.monotonic()
                     self.silence_s, self.sent_at = max(self.silence_s, now - self.sent_at), now
                 state["answer"] = Answer() if packet[4] == EXECUTE else None
-                if packet[4:] == COMMIT and self.how == "uncommitted":
-                    self.how = None
-                    break
-                if packet[4:] == COMMIT and self.how == "committed":
-                    self.how, state["is_lost"] = None, True
+                state["prepared"] = packet[5:] if packet[4] == PREPARE else None
+                state["is_upload"] |= packet[4] == EXECUTE and packet[5:9] in state["uploads"]
+                if packet[4:] == COMMIT and state["is_upload"]:
+                    state["is_upload"] = False
+                    if self.how == "uncommitted":
+                        self.how = None
+                        break
+                    if self.how == "committed":
+                        self.how, state["is_lost"] = None, True
                 server.sendall(packet)
         end(client, server)
 
@@ -98,6 +104,8 @@ class Proxy:
             while packet := packet_read(server):
                 if state["is_lost"]:
                     break
+                if state["prepared"] is not None:
+                    note_statement(state, packet)
                 answer = state["answer"]
                 kind = answer.take(packet) if answer else "head"
                 if kind == "row" and answer.rows == 2 and self.how in ("cut", "error") and self.is_torn():
@@ -117,6 +125,13 @@ class Proxy:
             is_torn = self.seen % self.every == 0
             self.torn += is_torn
             return is_torn
+
+
+def note_statement(state, packet):
+    """Notes the answer of a preparation: the statement's number, if the statement is that of an upload."""
+    if packet[4] == 0 and state["prepared"].startswith(UPLOAD):
+        state["uploads"].add(packet[5:9])
+    state["prepared"] = None
 
 
 def end(*sockets):
