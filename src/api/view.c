@@ -60,10 +60,7 @@ void view_protection(struct render *render, int percent)
     }
     render_object_begin(render, "protection");
     render_integer(render, "share", percent);
-    render_string(render, "word",
-                  percent >= result_strong_percent   ? "strong"
-                  : percent >= result_medium_percent ? "medium"
-                                                     : "weak");
+    render_string(render, "word", result_word(percent));
     render_object_end(render);
 }
 

@@ -125,7 +125,7 @@
     X(unchanged_flat, "strength",                                                                            \
       "No pixel changed: the picture has no texture that masks a change of strength \"%s\".")                \
     X(protection_weaker, "strength percent",                                                                 \
-      "The protection is weaker than strength \"%s\": %u %% of its change is in the result.")                \
+      "The protection is weaker than strength \"%s\": about %u %% of its effect is in the result.")          \
     X(rest_compressed, "",                                                                                   \
       "The compression of this file removes the rest; the PNG or the original export is protected better.")  \
     X(rest_visible, "", "The rest would be visible, or lies beyond black and white.")                        \

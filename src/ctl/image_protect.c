@@ -91,7 +91,8 @@ static void outcome_render(struct render *render, const void *facts)
     render_string(render, "strength", summary->strength);
     render_real(render, "visibilityBudget", summary->report.visibility);
     render_real(render, "visibilityReached", summary->report.shown);
-    render_real(render, "reached", summary->report.reached);
+    render_integer(render, "share", protect_percent(&summary->report));
+    render_string(render, "word", result_word((int)protect_percent(&summary->report)));
     render_boolean(render, "isLimited", is_weak(summary));
     render_real(render, "psnrDb", summary->report.psnr_db);
     render_array_begin(render, "tint");
@@ -118,8 +119,9 @@ static void result_print(const struct ctl *ctl, const struct protect_summary *su
     if (ctl_option(ctl, "--json") != NULL)
         table_object_print(ctl, outcome_render, summary);
     else
-        printf("%s: %s, PSNR %.2f dB, %u %% of the change reached\n", summary->path, summary->strength,
-               summary->report.psnr_db, protect_percent(&summary->report));
+        printf("%s: %s, PSNR %.2f dB, protection %s, %u %%\n", summary->path, summary->strength,
+               summary->report.psnr_db, result_word((int)protect_percent(&summary->report)),
+               protect_percent(&summary->report));
     if (ctl_option(ctl, "--verbose") != NULL)
         summary_print(summary);
     ctl_notes_print(ctl);

@@ -98,7 +98,7 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
 }
 
 static enum iw_error result_compare(struct context *context, struct protect_plan *plan,
-                                    const struct image *image, const struct codec_bytes *bytes, double scale,
+                                    const struct image *image, const struct codec_bytes *bytes,
                                     struct protect_report *report)
 {
     static const struct codec_limits limits = {0};
@@ -108,7 +108,7 @@ static enum iw_error result_compare(struct context *context, struct protect_plan
         return context_fail(context, error, NULL);
     error = codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
     if (error == IW_OK)
-        change_compare_end(plan, &comparison.sums, scale, report);
+        change_compare_end(plan, &comparison.sums, report);
     return error;
 }
 
@@ -122,7 +122,7 @@ static enum iw_error encode_at(struct context *context, struct protect_plan *pla
     change_undo(plan, &picture->image);
     if (error != IW_OK || !picture->header.is_lossy)
         return error;
-    error = result_compare(context, plan, &picture->image, bytes, scale, report);
+    error = result_compare(context, plan, &picture->image, bytes, report);
     if (error != IW_OK)
         bytes_free(bytes);
     return error;

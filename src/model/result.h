@@ -9,11 +9,16 @@
 #include "model/order.h"
 
 /*
- * The parts of the intended change, in percent, from which on a result is strongly protected, and protected
- * at all. A result that is not strong gets a note. A JPEG of quality 85 keeps 8 to 25 % and half of the
- * latent shift (five pictures).
+ * The shares of the protection, in percent, from which on a result is strongly protected, and protected at
+ * all. A result that is not strong gets a note.
  */
 enum { result_strong_percent = 50, result_medium_percent = 25 };
+
+/* The word for a share: "strong", "medium" or "weak". */
+static inline const char *result_word(int percent)
+{
+    return percent >= result_strong_percent ? "strong" : percent >= result_medium_percent ? "medium" : "weak";
+}
 
 /* A result as the API lists it. */
 struct order_result {
@@ -37,7 +42,7 @@ struct result {
     uint8_t digest[32]; /* SHA-256 */
     uint32_t width_px;
     uint32_t height_px;
-    int protection_percent; /* of the ordered change; valid for anti-AI */
+    int protection_percent; /* share of the protection; valid for anti-AI */
     const char *watermark;  /* the text of a marked copy; else NULL. Only read */
 };
 

@@ -28,6 +28,12 @@ def test_each_result_has_its_share_of_the_ordered_change(protected):
     assert words(order)["photo.png"] == "strong" and words(order)["coarse.jpg"] == "weak", words(order)
 
 
+def test_a_coarser_file_has_a_smaller_share(protected):
+    _, order = protected
+    share = {file["fileName"]: file["protection"]["share"] for file in order["files"]}
+    assert share["photo.png"] >= share["fine.jpg"] > share["coarse.jpg"] and share["photo.png"] > share["lossy.webp"], share
+
+
 def test_one_threshold_decides_about_the_note(protected):
     """Earlier a JPEG with 11 % had no note, and a PNG with 36 % had one."""
     _, order = protected
@@ -35,7 +41,7 @@ def test_one_threshold_decides_about_the_note(protected):
         reduced = file["note"] is not None and file["note"]["code"] == "PROTECTION_REDUCED"
         assert reduced == (file["protection"]["share"] < 50), file
         if reduced and file["protection"]["share"] > 0:
-            assert re.search(rf"\b{file['protection']['share']} % of its change", file["note"]["message"]), file
+            assert re.search(rf"\b{file['protection']['share']} % of its effect", file["note"]["message"]), file
 
 
 def test_the_sizes_before_and_after_are_known(client, protected):

@@ -155,8 +155,9 @@ function Facts({ file, isEnded: isOrderEnded }) {
   return html`<span class="facts small">
     ${(status !== "complete" || !isOrderEnded) && html`
       <${Badge} kind=${STATES[status] ?? "busy"}>${t(`file.${status}`)}<//>`}
-    ${protection && html`<${Badge} kind=${GRADES[protection.word]}>
-      ${t(`protection.${protection.word}`, { share: protection.share })}<//>`}
+    ${protection && html`<span class="share"><meter max="100" value=${protection.share} aria-hidden="true"></meter>
+      <${Badge} kind=${GRADES[protection.word]}>
+        ${t(`protection.${protection.word}`, { share: protection.share })}<//></span>`}
     ${inputBytes && resultBytes && html`<span class="muted">${t("order.sizes", sizes)}</span>`}</span>`;
 }
 

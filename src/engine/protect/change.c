@@ -256,6 +256,12 @@ ENGINE_CLONES static void row_rounded(const float *restrict wanted, float level,
         changes[i] = (float)change_of(wanted[i], level);
 }
 
+ENGINE_CLONES static void row_scale(float *restrict values, float factor, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] *= factor;
+}
+
 /* ---- rendering */
 
 static double psnr_of(double error)
@@ -264,10 +270,26 @@ static double psnr_of(double error)
     return psnr < 99 ? psnr : 99;
 }
 
-static void report_fill(struct protect_report *report, double reached, double error)
+/* Returns the amplitude that gives a visibility. */
+static float amplitude_of(const struct protect_plan *plan, double visibility)
 {
-    report->reached = fmin(fmax(reached, 0), 1);
-    report->psnr_db = psnr_of(error);
+    return (float)(255 * visibility / (plan->total + 1e-12));
+}
+
+/*
+ * Ends a run and returns its share of the change that a budget allows. The first run of a plan has the
+ * wanted change without limits.
+ */
+static double share_measured(struct protect_plan *plan, double budget)
+{
+    const struct share_sums sums = share_end(&plan->share);
+    if (plan->whole_amplitude <= 0) {
+        plan->whole = sums;
+        plan->whole_amplitude = plan->amplitude;
+    }
+    const double amplitude = (double)amplitude_of(plan, budget);
+    return share_estimate(&sums, amplitude / (double)plan->amplitude, &plan->whole,
+                          amplitude / (double)plan->whole_amplitude);
 }
 
 /* Returns the sum of products of two rows. */
@@ -292,22 +314,27 @@ void change_add(struct protect_plan *plan, struct image *image, enum protect_str
     const double budget = (double)plan->weights->model.budgets[strength],
                  step = 1 / (double)level_steps(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
-    plan->amplitude = (float)(255 * scale * budget / (plan->total + 1e-12));
+    plan->amplitude = amplitude_of(plan, scale * budget);
+    share_begin(&plan->share, plan->width_px, plan->colors, plan->share_rows);
     for (uint32_t y = 0; y < plan->height_px; y++) {
         void *row = image_row(image, y);
         row_wanted(plan, y);
+        row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
         intended += row_product(plan->wanted, plan->wanted, samples);
+        share_wanted(&plan->share, plan->wanted);
         row_levels(image, row, plan->colors, plan->levels);
         row_fit(plan, y);
-        row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
         row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
         row_move(plan, image, row, plan->changes, 1);
         shared += step * row_product(plan->wanted, plan->changes, samples);
         changed += step * step * row_product(plan->changes, plan->changes, samples);
+        row_scale(plan->changes, (float)step, samples);
+        share_change(&plan->share, plan->changes);
     }
     report->visibility = budget;
-    report_fill(report, intended > 0 ? shared / intended : 0, changed / ((double)samples * plan->height_px));
-    report->shown = scale * budget * report->reached;
+    report->shown = scale * budget * (intended > 0 ? fmax(shared / intended, 0) : 0);
+    report->psnr_db = psnr_of(changed / ((double)samples * plan->height_px));
+    report->share = share_measured(plan, budget);
 }
 
 void change_undo(const struct protect_plan *plan, struct image *image)
@@ -343,6 +370,7 @@ enum iw_error change_compare_begin(struct protect_plan *plan, const struct image
     *sums = (struct change_sums){0};
     change_compare_fini(plan);
     canvas_init(&canvas, image, 0);
+    share_begin(&plan->share, plan->width_px, plan->colors, plan->share_rows);
     enum iw_error error = visibility_init(&plan->visibility, &plan->weights->model, &canvas);
     if (error != IW_OK)
         return error;
@@ -352,30 +380,28 @@ enum iw_error change_compare_begin(struct protect_plan *plan, const struct image
     return error;
 }
 
-void change_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
+void change_compare(struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
                     const struct image *rows, struct change_sums *sums)
 {
     const size_t samples = (size_t)image->width_px * plan->colors;
-    const double step = 1 / (double)level_steps(plan);
     for (uint32_t y = 0; y < rows->height_px; y++) {
         row_wanted(plan, first_row_px + y);
-        row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
         row_levels(image, image_row(image, first_row_px + y), plan->colors, plan->levels);
         row_levels(rows, image_row(rows, y), plan->colors, plan->factors);
         row_apart(plan->factors, samples, plan->levels);
         sums->squares += row_product(plan->levels, plan->levels, samples);
-        sums->shared += step * row_product(plan->levels, plan->changes, samples);
-        sums->changes += step * step * row_product(plan->changes, plan->changes, samples);
+        share_wanted(&plan->share, plan->wanted);
+        share_change(&plan->share, plan->levels);
         sums->samples += (double)samples;
         visibility_run_row(plan->run, plan->levels, image->width_px, plan->colors);
     }
 }
 
-void change_compare_end(struct protect_plan *plan, const struct change_sums *sums, double scale,
+void change_compare_end(struct protect_plan *plan, const struct change_sums *sums,
                         struct protect_report *report)
 {
-    const double kept = sums->changes > 0 ? scale * sums->shared / sums->changes : 0;
-    report_fill(report, report->reached * kept, sums->squares / sums->samples);
+    report->share = share_measured(plan, report->visibility);
+    report->psnr_db = psnr_of(sums->squares / sums->samples);
     report->shown = visibility_run_end(plan->run);
     change_compare_fini(plan);
 }

@@ -21,8 +21,6 @@ void change_undo(const struct protect_plan *plan, struct image *image);
 struct change_sums {
     double samples;
     double squares; /* of the differences of another picture */
-    double shared;  /* of the differences times the changes of change_add */
-    double changes; /* squares of these changes */
 };
 
 /*
@@ -33,11 +31,11 @@ enum iw_error change_compare_begin(struct protect_plan *plan, const struct image
                                    struct change_sums *sums) IW_MUST_USE;
 
 /* Adds rows of the version, from the top. */
-void change_compare(const struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
+void change_compare(struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
                     const struct image *rows, struct change_sums *sums);
 
-/* Replaces what change_add reported at a scale by what the compared version has. */
-void change_compare_end(struct protect_plan *plan, const struct change_sums *sums, double scale,
+/* Replaces what change_add reported by what the compared version has. */
+void change_compare_end(struct protect_plan *plan, const struct change_sums *sums,
                         struct protect_report *report);
 
 /* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal. */

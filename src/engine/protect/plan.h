@@ -11,6 +11,7 @@
 
 #include "engine/protect/net.h"
 #include "engine/protect/protect.h"
+#include "engine/protect/share.h"
 #include "engine/protect/visibility.h"
 
 enum { unit_peak = 127, plan_piece_px = 64 };
@@ -30,7 +31,11 @@ struct protect_plan {
     double total;                 /* visibility of the step with these shares */
     struct visibility visibility; /* of a comparison, valid if there is a run */
     struct visibility_run *run;
-    float amplitude; /* of the last change_add, levels */
+    float amplitude;         /* of the last change_add, levels */
+    float whole_amplitude;   /* of the first change_add; 0 before it */
+    struct share_sums whole; /* of the first change_add: the change is not limited yet */
+    struct share_run share;  /* of the last change_add or comparison */
+    float *share_rows;
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
     float *factors, *wanted, *levels, *changes;
     int8_t *units;

@@ -33,7 +33,7 @@ bool protect_strength_by_name(const char *name, enum protect_strength *strength)
 
 unsigned protect_percent(const struct protect_report *report)
 {
-    return (unsigned)lround(100 * report->reached);
+    return (unsigned)lround(100 * report->share);
 }
 
 enum iw_error protect_new(struct protect **protect, const void *weights, size_t size, const char **why)
@@ -179,7 +179,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     const size_t width = padded(image->width_px), height = padded(image->height_px),
                  columns = width / visibility_cell_px, rows = height / visibility_cell_px,
                  pieces = (width + plan_piece_px - 1) / plan_piece_px, row_units = width * colors,
-                 floats = columns * rows + 4 * row_units;
+                 floats = columns * rows + 4 * row_units + share_floats(image->width_px, colors);
     struct protect_plan *new = calloc(1, sizeof *new + floats * sizeof(float) + height *(row_units + pieces));
     if (new == NULL)
         return IW_NO_MEMORY;
@@ -195,7 +195,8 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->wanted = new->factors + row_units;
     new->levels = new->wanted + row_units;
     new->changes = new->levels + row_units;
-    new->units = (int8_t *)(new->changes + row_units);
+    new->share_rows = new->changes + row_units;
+    new->units = (int8_t *)(new->share_rows + share_floats(image->width_px, colors));
     new->octaves = (uint8_t *)(new->units + height *row_units);
     enum iw_error error = plan_fill(new, protect, image, seed);
     if (error != IW_OK) {

@@ -29,11 +29,11 @@ struct protect_report {
     double visibility; /* budget of the strength, in units of the visibility model */
     double
         shown; /* visibility of the result, in the same units: measured by a comparison, estimated before */
-    double reached; /* share of the intended change that is in the result, 0..1 */
+    double share;   /* of the strength's effect that the result has, 0..1; share.h estimates it */
     double psnr_db; /* of the result against the original; 99: equal */
 };
 
-/* Reached in whole percent. */
+/* The share in whole percent. */
 unsigned protect_percent(const struct protect_report *report);
 
 /* "low", "standard", "high", and the reverse lookup; false for an unknown name. */

@@ -248,15 +248,18 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     inside.go("/new")
     inside.give([tmp_path / "drawing.png"])
     inside.says("1 drawing becomes several times larger as PNG, up to about 600 kB in total.")
-    assert "A JPEG keeps only part" not in inside.text()
+    assert "keeps more of the protection than a JPEG" not in inside.text()
     inside.give([tmp_path / "photo.jpg"])
-    inside.says("A JPEG keeps only part of the protection.", "2 pictures ready")
+    inside.says("A PNG or the original export keeps more of the protection than a JPEG.", "2 pictures ready")
     inside.picture("new-hints-1440-light")
     inside.click(inside.find("input[value=watermarkEmbed]"))
-    inside.wait(lambda: "A JPEG keeps" not in inside.text(), "no hint")
+    inside.wait(lambda: "than a JPEG" not in inside.text(), "no hint")
     inside.click(inside.find("input[value=antiAi]"))
     inside.press("Protect 2 pictures")
-    inside.says("Complete", "Protection: medium (", "→", "The number is the share of the intended change")
+    inside.says("Complete", "Protection: strong (", "→", "The number is an estimate of the effect")
+    bars = inside.driver.execute_script(
+        "return [...document.querySelectorAll('.facts meter')].map((bar) => [bar.value, bar.max, bar.parentNode.textContent])")
+    assert len(bars) == 2 and all(most == 100 and f"({value:.0f} %)" in text for value, most, text in bars), bars
     size = (tmp_path / "drawing.png").stat().st_size
     inside.says(f"{size / 1000:.3g} kB →")
     inside.picture("order-shares-1440-light")

@@ -114,7 +114,7 @@ static void test_each_sentence_is_a_part(void)
     text_init(&text, context.arena);
     render_init(&render, &text);
     message_parts_render(
-        &render, "The protection is weaker than strength \"high\": 9 % of its change is in the result."
+        &render, "The protection is weaker than strength \"high\": about 9 % of its effect is in the result."
                  " The rest would be visible, or lies beyond black and white. Unknown.");
     CU_ASSERT_STRING_EQUAL(
         arena_text_n(context.arena, text.data, text.length),

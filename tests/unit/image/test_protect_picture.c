@@ -121,8 +121,8 @@ static void test_strengths(void)
         for (unsigned strength = 0; strength < protect_strength_count; strength++) {
             struct protect_report report = protect_and_look(&picture, (enum protect_strength)strength);
             if (getenv("SHOW") != NULL)
-                printf("  %s %u: PSNR %.2f, shown %.2f, reached %.2f\n", pictures[i].name, strength,
-                       report.psnr_db, report.shown / report.visibility, report.reached);
+                printf("  %s %u: PSNR %.2f, shown %.2f, share %.2f\n", pictures[i].name, strength,
+                       report.psnr_db, report.shown / report.visibility, report.share);
             CU_ASSERT(report.psnr_db <= before_db && report.psnr_db > 30);
             CU_ASSERT(report.shown < 1.25 * report.visibility);
             before_db = report.psnr_db;
@@ -165,7 +165,7 @@ static void test_notes(void)
         context.notes = NULL;
         struct protect_report report = protect_and_look(&picture, files[i].strength);
         if (getenv("SHOW") != NULL)
-            printf("  %s: PSNR %.2f, reached %.2f\n", files[i].spec.name, report.psnr_db, report.reached);
+            printf("  %s: PSNR %.2f, share %.2f\n", files[i].spec.name, report.psnr_db, report.share);
         if (files[i].word != NULL)
             CU_ASSERT_STRING_EQUAL(context.notes->code, "PROTECTION_REDUCED");
         struct context_note *note = note_by_code("PROTECTION_REDUCED");
@@ -177,11 +177,36 @@ static void test_notes(void)
     }
 }
 
+/* The share of a JPEG is below that of a PNG with the same pixels, and a coarser JPEG has less. */
+static void test_shares(void)
+{
+    static const struct made_spec files[] = {
+        {"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8},
+        {"JPEG 95", FORMAT_JPEG, 256, 256, 3, false, .quality = 95},
+        {"JPEG 75", FORMAT_JPEG, 256, 256, 3, false, .quality = 75},
+        {"JPEG 40", FORMAT_JPEG, 256, 256, 3, false, .quality = 40},
+    };
+    double before = 1;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct codec_bytes file = make_picture(&files[i]);
+        struct codec_picture picture;
+        decode(&file, &picture);
+        const struct protect_report report = protect_and_look(&picture, PROTECT_STANDARD);
+        if (getenv("SHOW") != NULL)
+            printf("  %s: share %.2f\n", files[i].name, report.share);
+        CU_ASSERT(report.share > 0 && report.share < before);
+        before = report.share;
+        codec_picture_free(&picture);
+        bytes_free(&file);
+    }
+}
+
 int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("protect_picture", suite_begin, suite_end);
     CU_add_test(suite, "the report is that of the encoded result", test_strengths);
+    CU_add_test(suite, "a JPEG has a smaller share than a PNG", test_shares);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

@@ -417,8 +417,8 @@ static void test_strengths(void)
             const bool is_busy = shapes[i].level == recorded_level && shapes[i].width > 100 &&
                                  shapes[i].height > 100 && !image_has_alpha(&image);
             if (getenv("SHOW") != NULL)
-                printf("  %s %u: visibility %.2f of %.2f, PSNR %.2f, reached %.2f\n", shapes[i].name,
-                       strength, seen, report.visibility, report.psnr_db, report.reached);
+                printf("  %s %u: visibility %.2f of %.2f, PSNR %.2f, share %.2f\n", shapes[i].name, strength,
+                       seen, report.visibility, report.psnr_db, report.share);
             CU_ASSERT(seen < 1.25 * report.visibility);
             CU_ASSERT(!is_busy || seen > 0.8 * report.visibility);
             CU_ASSERT(!is_busy || protect_percent(&report) >= 50);
@@ -471,6 +471,55 @@ static void test_undo(void)
     }
 }
 
+enum { share_width = 150, share_rows = 101 };
+
+/* Draws a row of a change: waves of several octaves, in three colours. */
+static void share_row_draw(unsigned y, float *levels)
+{
+    for (unsigned x = 0; x < share_width; x++)
+        for (unsigned c = 0; c < 3; c++)
+            levels[3 * x + c] =
+                sinf((float)(x + c) * 1.9f) + sinf((float)(x + 2 * y + 9 * c) / 7) + sinf((float)y / 30);
+}
+
+/* The sums of a wanted change and of what is left of it: scaled; a part of the odd columns. */
+static struct share_sums share_drawn(float scale, float odd)
+{
+    float *memory = calloc(share_floats(share_width, 3), sizeof *memory);
+    float wanted[3 * share_width], change[3 * share_width];
+    struct share_run run;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
+    share_begin(&run, share_width, 3, memory);
+    for (unsigned y = 0; y < share_rows; y++) {
+        share_row_draw(y, wanted);
+        for (unsigned i = 0; i < 3 * share_width; i++)
+            change[i] = scale * wanted[i] * (i / 3 % 2 == 0 ? 1 : odd);
+        share_wanted(&run, wanted);
+        share_change(&run, change);
+    }
+    free(memory);
+    return share_end(&run);
+}
+
+/* The share of the whole change is 1, that of no change 0, and a smaller change has a smaller share. */
+static void test_share(void)
+{
+    const struct share_sums whole = share_drawn(1, 1), halved = share_drawn(1, 0);
+    double before = 0;
+    CU_ASSERT_DOUBLE_EQUAL(share_estimate(&whole, 1, &whole, 1), 1, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(share_estimate(&whole, 2, &whole, 2), .5, 1e-6); /* a strength twice as large */
+    for (unsigned step = 0; step <= 10; step++) {
+        const float scale = (float)step / 10;
+        const struct share_sums sums = share_drawn(scale, 1);
+        const double share = share_estimate(&sums, 1, &whole, 1);
+        CU_ASSERT_DOUBLE_EQUAL(share, (double)scale, 1e-3);
+        CU_ASSERT(step == 0 ? share <= 0 : share > before);
+        before = share;
+    }
+    const double share = share_estimate(&halved, 1, &whole, 1);
+    CU_ASSERT(share > .4 && share < .9);
+}
+
 /* A comparison with the rendered rows themselves changes nothing; with the original nothing is left. */
 static void test_compare(void)
 {
@@ -483,15 +532,15 @@ static void test_compare(void)
     CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &image, &kept), IW_OK);
     change_compare(plan, &image, 0, &after, &kept);
     same = report;
-    change_compare_end(plan, &kept, 1, &same);
-    CU_ASSERT_DOUBLE_EQUAL(same.reached, report.reached, 1e-9);
+    change_compare_end(plan, &kept, &same);
+    CU_ASSERT_DOUBLE_EQUAL(same.share, report.share, .03); /* the wanted change is bounded by now */
     CU_ASSERT_DOUBLE_EQUAL(same.psnr_db, report.psnr_db, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, visibility_between(&image, &after), 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, report.shown, .1 * report.shown);
     CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &image, &lost), IW_OK);
     change_compare(plan, &image, 0, &image, &lost);
-    change_compare_end(plan, &lost, 1, &same);
-    CU_ASSERT(same.reached <= 0 && protect_percent(&same) == 0 && same.psnr_db >= 99 && same.shown < 1e-3);
+    change_compare_end(plan, &lost, &same);
+    CU_ASSERT(same.share <= 0 && protect_percent(&same) == 0 && same.psnr_db >= 99 && same.shown < 1e-3);
     protect_plan_free(plan);
     free(image.pixels);
     free(after.pixels);
@@ -588,6 +637,7 @@ int main(void)
         {"rows of the step agree bit for bit", test_rows_agree},
         {"undo is exact", test_undo},
         {"comparison with a version of the picture", test_compare},
+        {"the share of a change", test_share},
         {"the result depends on the seed", test_seed},
         {"half size is means of 2x2 pixels", test_halved},
         {"grey pictures get a grey perturbation", test_colorless},
