@@ -14,7 +14,7 @@ def words(order):
 
 @pytest.fixture(scope="module")
 def protected(client):
-    made = {"coarse.jpg": pictures.jpeg(320, 240, quality=40), "fine.jpg": pictures.jpeg(320, 240, quality=99),
+    made = {"coarse.jpg": pictures.jpeg(320, 240, quality=5), "fine.jpg": pictures.jpeg(320, 240, quality=99),
             "photo.png": pictures.png(320, 240), "lossy.webp": pictures.encode(pictures.decode(pictures.png(320, 240)), "WEBP", quality=60)}
     return made, client.order_whole(list(made.items()), 120)
 

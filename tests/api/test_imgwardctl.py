@@ -393,7 +393,7 @@ def test_a_flat_picture_reports_that_it_hides_less_than_the_strength(stack, tmp_
     flat = io.BytesIO()
     Image.new("I;16", (200, 150), 0).save(flat, "PNG")
     before.write_bytes(flat.getvalue())
-    done = ctl(stack, "image", "protect", str(before), str(after), "--json", "--verbose")
+    done = ctl(stack, "image", "protect", str(before), str(after), "--strength", "high", "--json", "--verbose")
     facts = json.loads(done.stdout)
     assert done.returncode == 0 and facts["isLimited"] and len(facts["tint"]) == 1, done
     assert f"imgwardctl: note: {facts['note']}\n" in done.stderr and "weaker than the strength" in done.stderr

@@ -257,9 +257,10 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     inside.click(inside.find("input[value=antiAi]"))
     inside.press("Protect 2 pictures")
     inside.says("Complete", "Protection: strong (", "→", "The number is an estimate of the effect")
-    bars = inside.driver.execute_script(
-        "return [...document.querySelectorAll('.facts meter')].map((bar) => [bar.value, bar.max, bar.parentNode.textContent])")
-    assert len(bars) == 2 and all(most == 100 and f"({value:.0f} %)" in text for value, most, text in bars), bars
+    meters = "return [...document.querySelectorAll('.facts meter')].map((bar) => [bar.value, bar.max, bar.parentNode.textContent])"
+    inside.wait(lambda: len(inside.driver.execute_script(meters)) == 2, "a bar for each file")
+    bars = inside.driver.execute_script(meters)
+    assert all(most == 100 and f"({value:.0f} %)" in text for value, most, text in bars), bars
     size = (tmp_path / "drawing.png").stat().st_size
     inside.says(f"{size / 1000:.3g} kB →")
     inside.picture("order-shares-1440-light")
