@@ -1,6 +1,6 @@
 /*
  * The share of a protection: how far a change moves an encoder's latent code, relative to the wanted change
- * without limits.  It is estimated from both changes alone.  Encoders follow coarse changes more than fine
+ * without limits.  Only both changes are known.  Encoders follow coarse changes more than fine
  * ones, so that the sums of each octave have a factor.  Octaves are means of 2x2 samples (Haar 1910).
  *
  * An encoder follows the part of a change that has the form of the wanted change, and a little the rest:
