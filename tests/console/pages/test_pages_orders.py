@@ -263,7 +263,12 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     assert all(most == 100 and f"({value:.0f} %)" in text for value, most, text in bars), bars
     size = (tmp_path / "drawing.png").stat().st_size
     inside.says(f"{size / 1000:.3g} kB →")
-    inside.picture("order-shares-1440-light")
+    for theme in ("light", "dark"):
+        for width in (390, 1280):
+            inside.theme(theme)
+            inside.size(width)
+            assert inside.overflow() == ""
+            inside.picture(f"order-shares-{width}-{theme}")
 
 
 def test_the_services_refusal_stands_next_to_its_field(inside, files):
