@@ -74,16 +74,16 @@ def file_size(y):
     return bits(levels_of(y[:, :1], STEPS_85[0])) + colours / 4
 
 
-def recoded(picture, codec, quality):
+def recoded(picture, codec, quality, **options):
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, codec, quality=quality)
+    Image.fromarray(picture).save(file, codec, quality=quality, **options)
     return numpy.array(Image.open(file))
 
 
-def coded(pictures, codec, quality):
+def coded(pictures, codec, quality, **options):
     """Start to code pictures on all processors; return a function that waits for the result."""
     arrays = (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
-    ahead = [WORKERS.submit(recoded, picture, codec, quality) for picture in arrays]
+    ahead = [WORKERS.submit(recoded, picture, codec, quality, **options) for picture in arrays]
     return lambda: torch.from_numpy(numpy.stack([one.result() for one in ahead])).to(pictures.device).permute(
         0, 3, 1, 2).float() / 255
 
@@ -110,3 +110,34 @@ def coded_through(pictures, codec, quality):
     made = coded(pictures, codec, quality)
     soft = softly_coded(pictures, codec, quality)
     return lambda: soft + (made() - soft).detach()
+
+
+def chosen(levels, least):
+    """Levels as integers: a level moves away from 0 where more than `least` of a step is wanted. Gradients are those of a soft
+    rounding with the same places."""
+    size = levels.abs()
+    placed_size = torch.where(size < least, size * (0.5 / least), size + (0.5 - least))
+    soft = placed_size - torch.sin(2 * math.pi * placed_size) / (2 * math.pi)
+    return levels.sign() * (soft + (placed_size.round() - soft).detach())
+
+
+def plane_kept(plane, change, steps, least):
+    """What is left of a plane's change after coding. A plane coded before with the same steps begins at integers."""
+    start = levels_of(plane, steps)
+    start = start - start.round()
+    levels = chosen(start + levels_of(change, steps), least) - start
+    return F.conv_transpose2d(levels * placed(steps, plane.device).view(1, 64, 1, 1), placed(DCT, plane.device), stride=8)
+
+
+def change_kept(x, d, quality, is_small, least):
+    """What is left of a change d of x in a JPEG of the quality, whose chroma has half of the size or all of it."""
+    steps, planes, changes = steps_of(quality), planes_of(x), planes_of(d)
+    kept = [plane_kept(planes[:, :1], changes[:, :1], steps[0], least)]
+    for i in (1, 2):
+        plane, change = planes[:, i:i + 1], changes[:, i:i + 1]
+        if is_small:
+            small = plane_kept(F.avg_pool2d(plane, 2), F.avg_pool2d(change, 2), steps[1], least)
+            kept.append(F.interpolate(small, scale_factor=2, mode="bilinear", align_corners=False))
+        else:
+            kept.append(plane_kept(plane, change, steps[1], least))
+    return rgb_of(torch.cat(kept, 1))

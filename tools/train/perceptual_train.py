@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from PIL import Image, ImageDraw, ImageFont
 
 import export_weights
-from coding import coded_through, file_size, planes_of
+from coding import change_kept, coded, coded_through, file_size, planes_of
 from encoders import FILES, latent_shift, load_encoder
 from perceptual import Perturber, scaled
 from pictures import blur, list_pictures, load_picture, random_crop, split_pictures
@@ -32,6 +32,12 @@ PEAK_MOST, PEAK_SHARE = 1.6, 0.02  # budgets that the most visible cells may hav
 OCTAVES = 3              # the finest, whose luma must have no direction
 COHERENT, COHERENT_MOST = 3.0, 0.17  # sigma of the window of a local orientation, samples; its strength (noise has .14)
 WEIGHTS = {"sana": 1, "sd15": 1.5}  # of the logarithms of the shifts
+CODED_WEIGHTS = {"sana": 1, "sd15": 2.5}  # and after a codec, which takes more of sd15's
+CODECS = ("jpeg", "webp", "upload")
+UPLOADS, FINER, LEAST = 0.3, 0.6, 0.3  # share of steps with a JPEG upload; of these with finer tables; a step's share that moves
+AFTER = {"none": 4, "jpeg": 20, "webp": 12, "half": 56, "blur": 8}  # per cent of the processing of a PNG
+AFTER_UPLOAD = {"none": 40, "jpeg": 15, "webp": 5, "half": 35, "blur": 5}
+HALVES = 0.9             # of the smaller sizes: a half; else smaller and back
 MEAN_STEP = 0.01         # of the running mean of the weights, which is saved
 PENALTY = {"peak": 1, "mesh": 20, "line": 20, "axis": 10, "direction": 20, "coherent": 6, "tint": 0.5, "growth": 4}
 FONTS = "/usr/share/fonts/truetype/dejavu"
@@ -94,19 +100,49 @@ def batch_of(pictures, count, rng):
 
 # ---- processing between the perturbation and the encoders
 
-def resized(x, side):
-    return F.interpolate(x, size=(side, side), mode="bilinear", align_corners=False, antialias=True)
+def resized(x, side, rng):
+    return F.interpolate(x, size=(side, side), mode=rng.choice(("bilinear", "bicubic")), align_corners=False, antialias=True)
 
 
-def processed(both, rng):
-    """Originals and results, processed alike: nothing, JPEG, WebP, another size, blur."""
-    kind = rng.choice(("none", "jpeg", "jpeg", "webp", "webp", "half", "half", "blur", "blur"))
-    if kind in ("jpeg", "webp"):
-        return coded_through(both, kind.upper(), rng.randint(50, 90))()
-    if kind == "half":
-        return resized(both, (both.shape[2] // 64) * 32) if rng.random() < 0.5 else resized(
-            resized(both, int(both.shape[2] * rng.uniform(0.5, 0.9))), both.shape[2])
-    return blur(both, rng.uniform(0.5, 1.2)) if kind == "blur" else both
+def half_or_back(both, rng):
+    side = both.shape[2]
+    if rng.random() < HALVES:
+        return resized(both, side // 64 * 32, rng)
+    return resized(resized(both, int(side * rng.uniform(0.5, 0.9)), rng), side, rng)
+
+
+PROCESSES = {
+    "none": lambda both, rng: both,
+    "jpeg": lambda both, rng: coded_through(both, "JPEG", rng.randint(65, 88))(),
+    "webp": lambda both, rng: coded_through(both, "WEBP", rng.randint(60, 88))(),
+    "half": half_or_back,
+    "blur": lambda both, rng: blur(both, rng.uniform(0.5, 1.2)),
+}
+
+
+class Upload:
+    """A JPEG that a client uploads, and how its result is coded: with its own tables, where a change of LEAST of a step moves a
+    coefficient, or with finer ones."""
+
+    def __init__(self, rng):
+        self.quality, self.is_small = rng.randint(75, 95), rng.random() < 0.7
+        self.is_finer = rng.random() < FINER
+        self.finer = (max(self.quality, rng.randint(88, 95)), rng.random() < 0.4)
+
+    def opened(self, x):
+        return coded(x, "JPEG", self.quality, subsampling=2 if self.is_small else 0)()
+
+    def kept(self, x, d):
+        if self.is_finer:
+            return change_kept(x, d, *self.finer, 0.5)
+        return change_kept(x, d, self.quality, self.is_small, LEAST)
+
+
+def processed(both, rng, is_upload):
+    """Originals and results, processed alike."""
+    kinds, shares = zip(*(AFTER_UPLOAD if is_upload else AFTER).items())
+    kind = rng.choices(kinds, shares)[0]
+    return kind, PROCESSES[kind](both, rng)
 
 
 # ---- penalties
@@ -144,9 +180,9 @@ def coherence(response):
     return (strength * weight).mean((2, 3)) / weight.mean((2, 3))
 
 
-def penalties(x, d, seen, budget):
+def penalties(x, d, kept, seen, budget):
     responses = seen.responses(d)
-    line, axis, _ = spectrum_limits(d)
+    line, axis, _ = spectrum_limits(kept)
     direction = torch.stack([spectrum_limits(response[:, :1])[2] for response in responses[:OCTAVES]])
     growth = file_size(planes_of(x + d)) / file_size(planes_of(x)).clamp_min(1) - 1
     local = seen.local(d).flatten(1) / budget[:, None]
@@ -155,24 +191,24 @@ def penalties(x, d, seen, budget):
     meshes = torch.stack([mesh(response[:, :3], GRID_PERIOD >> level) for level, response in enumerate(responses[:OCTAVES])])
     return {"mesh": F.relu(meshes - MESH_MOST).mean(), "line": F.relu(line - LINES_MOST).mean() / LINES_MOST / 10, "axis": F.relu(axis - AXIS_MOST).mean(),
             "peak": F.relu(peaks - PEAK_MOST).mean(), "coherent": F.relu(coherent - COHERENT_MOST).mean(),
-            "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(d) - 0.3).mean(),
+            "direction": F.relu(direction - DIRECTION_MOST).mean(), "tint": F.relu(tint(kept) - 0.3).mean(),
             "growth": F.relu(growth.clamp_max(1) - GROWTH_MOST).mean()}
 
 
 # ---- training
 
-def shifts(encoders, x, y, rng):
-    """Logarithm of each encoder's shift after one processing."""
+def shifts(encoders, x, y, rng, is_upload):
+    """The kind of one processing, and each encoder's shift after it."""
     side = SIDE - SHIFTED
     top, left = rng.randint(0, SHIFTED), rng.randint(0, SHIFTED)
-    both = processed(torch.cat([x, y])[:, :, top:top + side, left:left + side], rng)
+    kind, both = processed(torch.cat([x, y])[:, :, top:top + side, left:left + side], rng, is_upload)
     before, after = both[:len(x)].detach(), both[len(x):]
     result = {}
     for name, encoder in encoders.items():
         with torch.no_grad():
             then = encoder(before)
         result[name] = latent_shift(encoder(after), then)
-    return result
+    return "upload" if is_upload and kind == "none" else kind, result
 
 
 def state_of(path):
@@ -202,13 +238,18 @@ def train(options):
             warm = min(1, (step + 1) / 20)
             group["lr"] = group["scale"] * options.rate * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         x = batch_of(pictures, options.count, rng)
+        upload = Upload(rng) if rng.random() < UPLOADS else None
+        x = upload.opened(x) if upload else x
         budget = torch.tensor([math.exp(rng.uniform(math.log(options.budgets[0]), math.log(options.budgets[1]))) for _ in x])
         seen = Visibility(x)
         d = network(x, network.noise(x), seen)
         d = scaled(x, d, budget, seen)
-        moved = shifts(encoders, x, (x + d).clamp(0, 1), rng)
-        limits = penalties(x, d, seen, budget)
-        gained = sum(WEIGHTS[name] * torch.log(value / budget + 1e-4).mean() for name, value in moved.items())
+        kept = upload.kept(x, d) if upload else d
+        spent = torch.maximum(budget, seen.total(kept)) if upload else budget
+        kind, moved = shifts(encoders, x, (x + kept).clamp(0, 1), rng, upload is not None)
+        limits = penalties(x, d, kept, seen, budget)
+        weights = CODED_WEIGHTS if kind in CODECS else WEIGHTS
+        gained = sum(weights[name] * torch.log(value / spent + 1e-4).mean() for name, value in moved.items())
         loss = -gained + sum(PENALTY[name] * value for name, value in limits.items())
         adam.zero_grad()
         loss.backward()
@@ -220,11 +261,11 @@ def train(options):
         step += 1
         share = (time.process_time() - begun) / 60 / options.minutes if options.minutes else step / options.steps
         share = max(share, (time.time() - begun_wall) / 60 / options.wall)
-        figures = {**{k: (v / budget).mean().item() for k, v in moved.items()}, **{k: v.item() for k, v in limits.items()}}
+        figures = {**{"%s %s" % (kind, k): (v / spent).mean().item() for k, v in moved.items()}, **{k: v.item() for k, v in limits.items()}}
         for name, value in figures.items():
             means[name] = means.get(name, value) * 0.96 + value * 0.04
         if step % 20 == 0:
-            print(step, "%.0f s" % (time.process_time() - begun), " ".join("%s %.4f" % i for i in means.items()), flush=True)
+            print(step, "%.0f s" % (time.process_time() - begun), ", ".join("%s %.4f" % i for i in sorted(means.items())), flush=True)
         if step % 40 == 0 or share >= 1:
             torch.save(mean, options.out)
 
