@@ -139,6 +139,15 @@ struct share_sums share_end(const struct share_run *run)
     return sums;
 }
 
+/*
+ * Returns by how much the product of a change and its bounded wanted change falls short of the product with
+ * the wanted change without limits.  The first change of a picture has both.
+ */
+static double bound_lift(double whole_form, double bounded)
+{
+    return bounded > 0 ? fmax(whole_form / bounded, 1) : 1;
+}
+
 double share_estimate(const struct share_sums *sums, double scale, const struct share_sums *whole,
                       double whole_scale)
 {
@@ -149,7 +158,8 @@ double share_estimate(const struct share_sums *sums, double scale, const struct 
             const double own = sums->wanted[at][kind], shared = sums->form[at][kind],
                          alike = own > 0 ? shared * shared / own : 0;
             wanted += factor * whole_scale * whole_scale * whole->wanted[at][kind];
-            form += factor * scale * shared;
+            form += factor * scale * shared *
+                    bound_lift(whole_scale * whole_scale * whole->form[at][kind], scale * scale * own);
             rest += factor * fmax(sums->squares[at][kind] - alike, 0);
         }
     if (wanted <= 0)

@@ -533,7 +533,7 @@ static void test_compare(void)
     change_compare(plan, &image, 0, &after, &kept);
     same = report;
     change_compare_end(plan, &kept, &same);
-    CU_ASSERT_DOUBLE_EQUAL(same.share, report.share, .03); /* the wanted change is bounded by now */
+    CU_ASSERT_DOUBLE_EQUAL(same.share, report.share, .01); /* the wanted change is bounded by now */
     CU_ASSERT_DOUBLE_EQUAL(same.psnr_db, report.psnr_db, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, visibility_between(&image, &after), 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(same.shown, report.shown, .1 * report.shown);
