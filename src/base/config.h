@@ -142,6 +142,7 @@ struct config {
     int64_t image_side_max_px;
     int64_t image_result_times_max;
     int64_t image_result_floor_bytes;
+    int64_t image_protect_growth_max_percent;
     int64_t image_timeout_s;
     int64_t image_memory_max_bytes;
     const char *image_weights_file;

@@ -115,6 +115,10 @@
     X(encoded_finer, "bytes usualBytes",                                                                     \
       "The picture was encoded at a higher quality, because the watermark could not be read otherwise; the"  \
       " result has %zu bytes instead of %zu.")                                                               \
+    X(protected_finer, "bytes uploadBytes",                                                                  \
+      "The picture was encoded at a higher quality, because compression would remove more of its "           \
+      "protection;"                                                                                          \
+      " the result has %zu bytes, the upload %zu.")                                                          \
     X(rows_cut, "percent", "The file is cut short: %u %% of its rows could be read.")                        \
     X(rows_cut_part, "percent",                                                                              \
       "The file is cut short: %u %% of its rows could be read, some of them only in part.")                  \

@@ -153,6 +153,30 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     return error;
 }
 
+bool codec_carries(const struct codec_picture *picture, unsigned finer, const struct codec_limits *limits)
+{
+    const struct codec_driver *driver = picture->driver;
+    struct codec_header header = picture->header;
+    header.encode_memory_bytes = driver->change_bytes != NULL ? driver->change_bytes(picture, finer > 0) : 0;
+    return header.encode_memory_bytes != 0 && limits_fit(limits, &header);
+}
+
+void codec_preview(const struct codec_picture *picture)
+{
+    preview_render(picture);
+}
+
+enum iw_error codec_encode_change(struct context *context, const struct codec_picture *picture,
+                                  struct codec_change *change, struct codec_bytes *bytes)
+{
+    memset(bytes, 0, sizeof *bytes);
+    clean_note(context, picture->keep);
+    enum iw_error error = picture->driver->encode_change(context, picture, change, bytes);
+    if (error != IW_OK)
+        bytes_free(bytes);
+    return error;
+}
+
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
 {
     return picture->driver->finer != NULL && picture->driver->finer(picture, level) &&

@@ -3,7 +3,8 @@
  *
  * A decoded picture can be changed in place. It is encoded in the format, size and depth of the file
  * with its ICC profile, EXIF, XMP, IPTC, comments, orientation, density and alpha. A JPEG also
- * keeps its quantisation tables, subsampling, entropy coder and progressive scans.
+ * keeps its quantisation tables, subsampling, entropy coder and progressive scans; finer encoding changes the
+ * first two.
  *
  * The codecs work on bytes in memory, without files, threads, database or network, so they run
  * in the sealed image process. All limits are checked from the header, before any pixel is
@@ -76,6 +77,41 @@ enum iw_error codec_decode_rows(struct context *context, const void *data, size_
  */
 enum iw_error codec_encode(struct context *context, const struct codec_picture *picture,
                            struct codec_bytes *bytes) IW_MUST_USE;
+
+enum { codec_finest = 2 };
+
+/* A change of a picture that the encoder puts into the coefficients of the file that the picture was decoded
+ * from. */
+struct codec_change {
+    const void *data; /* the file */
+    size_t size;
+    /* Returns the change of a row of the picture in levels of 255, a value a sample. Rows are asked for from
+     * the top. */
+    const float *(*row)(void *user, uint32_t y_px);
+    void *user;
+    double scale;     /* of the change */
+    unsigned finer;   /* level 1..codec_finest: steps and colour resolution are finer; 0: the file's */
+    size_t bytes_max; /* 0 means no limit */
+    double dead_max;  /* the most of the next; at least .5, which is rounding */
+    double dead;      /* the least change of a coefficient of 0, in its steps; set for bytes_max */
+};
+
+/*
+ * True if codec_encode_change is possible for the picture and its memory is within the limits. It is for JPEG
+ * with grey or YCbCr.
+ */
+bool codec_carries(const struct codec_picture *picture, unsigned finer, const struct codec_limits *limits);
+
+/*
+ * Encodes the picture as decoded with a change. Coefficients that the change does not move keep their values,
+ * so nothing else is lost. The bytes are empty if bytes_max is not kept. Otherwise as codec_encode; the
+ * picture's preview is that of codec_preview.
+ */
+enum iw_error codec_encode_change(struct context *context, const struct codec_picture *picture,
+                                  struct codec_change *change, struct codec_bytes *bytes) IW_MUST_USE;
+
+/* Renders the preview in the metadata from the pixels. codec_encode does it too. */
+void codec_preview(const struct codec_picture *picture);
 
 /*
  * Makes codec_encode use a higher quality than the file's, for a picture as decoded. Levels 1,

@@ -7,6 +7,8 @@
 #include "codec/picture.h"
 #include "codec/transfer.h"
 
+struct codec_change; /* codec/codec.h */
+
 /* The most bytes of an ICC profile. */
 enum { driver_icc_max_bytes = 4 * 1024 * 1024 };
 
@@ -44,6 +46,11 @@ struct codec_driver {
     /* For codec_finer. NULL if there is no level. */
     bool (*finer)(struct codec_picture *picture, unsigned level);
     void (*color)(struct codec_keep *keep); /* after a grey picture got colours; may be NULL */
+    /* For codec_encode_change; NULL if the format has no coefficients to choose. Peak memory with the pixels;
+     * 0 if this picture has none. */
+    uint64_t (*change_bytes)(const struct codec_picture *picture, bool is_finer);
+    enum iw_error (*encode_change)(struct context *context, const struct codec_picture *picture,
+                                   struct codec_change *change, struct codec_bytes *bytes);
 };
 
 /* X(format, row): every format, and the row of its file. */

@@ -13,18 +13,6 @@ static const struct codec_limits limits = {.pixels_max = 200000000, .side_max_px
 
 enum { file_bytes_max = 512 * 1024 * 1024 };
 
-static enum iw_error picture_open(struct ctl *ctl, const char *path, struct codec_picture *picture)
-{
-    unsigned char *bytes;
-    size_t size;
-    enum iw_error error = ctl_file_read(ctl->context, path, file_bytes_max, &bytes, &size);
-    if (error != IW_OK)
-        return error;
-    error = codec_decode(ctl->context, bytes, size, &limits, picture);
-    free(bytes);
-    return error;
-}
-
 enum { colors_max = 3 };
 
 /* The figures that --verbose and --json print. */
@@ -131,8 +119,34 @@ static void result_print(const struct ctl *ctl, const struct protect_summary *su
 struct protection {
     struct protect *protect;
     enum protect_strength strength;
-    int64_t seed;
+    int64_t seed, growth_percent;
 };
+
+/* Decodes a file and protects the picture. On success the caller owns the picture and the result. */
+static enum iw_error picture_protect(struct ctl *ctl, const struct protection *work, const char *in,
+                                     struct codec_picture *picture, struct codec_bytes *result,
+                                     struct protect_report *report)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum iw_error error = ctl_file_read(ctl->context, in, file_bytes_max, &bytes, &size);
+    if (error != IW_OK)
+        return error;
+    const struct protect_order order = {.data = bytes,
+                                        .size = size,
+                                        .limits = &limits,
+                                        .strength = work->strength,
+                                        .seed = (uint64_t)work->seed,
+                                        .growth_max_percent = (unsigned)work->growth_percent};
+    error = codec_decode(ctl->context, bytes, size, &limits, picture);
+    if (error == IW_OK) {
+        error = protect_picture(ctl->context, work->protect, &order, picture, result, report);
+        if (error != IW_OK)
+            codec_picture_free(picture);
+    }
+    free(bytes);
+    return error;
+}
 
 static enum iw_error file_protect(struct ctl *ctl, const struct protection *work, const char *in,
                                   const char *out)
@@ -140,19 +154,15 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protection *work
     struct codec_picture picture;
     struct codec_bytes bytes;
     struct protect_summary summary = {.path = out, .strength = protect_strength_name(work->strength)};
-    enum iw_error error = picture_open(ctl, in, &picture);
+    enum iw_error error = picture_protect(ctl, work, in, &picture, &bytes, &summary.report);
     if (error != IW_OK)
         return error;
-    error = protect_picture(ctl->context, work->protect, &picture, work->strength, (uint64_t)work->seed,
-                            &bytes, &summary.report);
-    if (error == IW_OK) {
-        summary.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
-        if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
-            error = tint_measure(ctl, &picture.image, &bytes, &summary);
-        if (error == IW_OK)
-            error = ctl_file_write(ctl->context, summary.path, in, bytes.data, bytes.size);
-        bytes_free(&bytes);
-    }
+    summary.notes = ctl->context->notes != NULL ? context_notes_text(ctl->context) : NULL;
+    if (ctl_option(ctl, "--verbose") != NULL || ctl_option(ctl, "--json") != NULL)
+        error = tint_measure(ctl, &picture.image, &bytes, &summary);
+    if (error == IW_OK)
+        error = ctl_file_write(ctl->context, summary.path, in, bytes.data, bytes.size);
+    bytes_free(&bytes);
     codec_picture_free(&picture);
     if (error == IW_OK)
         result_print(ctl, &summary);
@@ -165,14 +175,15 @@ static enum ctl_exit protect_run(struct ctl *ctl)
     const char *name = ctl_option(ctl, "--strength");
     struct config config;
     struct batch batch;
-    if ((name != NULL && !protect_strength_by_name(name, &work.strength)) ||
-        !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &work.seed))
-        return CTL_FAILED;
     const char *path = ctl_option(ctl, "--weights");
-    if (path == NULL && ctl_config_or_defaults(ctl, &config))
-        path = config.image_weights_file;
-    if (path == NULL)
+    if ((path == NULL || ctl_option(ctl, "--growth") == NULL) && !ctl_config_or_defaults(ctl, &config))
         return CTL_FAILED;
+    if ((name != NULL && !protect_strength_by_name(name, &work.strength)) ||
+        !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &work.seed) ||
+        !ctl_option_integer(ctl, "--growth", 100, 1000, config.image_protect_growth_max_percent,
+                            &work.growth_percent))
+        return CTL_FAILED;
+    path = path != NULL ? path : config.image_weights_file;
     if (protect_picture_open(ctl->context, path, NULL, &work.protect) != IW_OK)
         return ctl_failed(ctl);
     for (bool goes_on = batch_begin(&batch, ctl, true); goes_on && batch_next(&batch);)
@@ -190,6 +201,9 @@ const struct ctl_command image_protect_commands[] = {
                  {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
                  {"--weights", "FILE",
                   "file with the weights of the network, instead of the configured file"},
+                 {"--growth", "PERCENT",
+                  "largest result of a JPEG or lossy WebP, relative to the file; 100 keeps its quality; the "
+                  "configured one when omitted"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help =

@@ -31,6 +31,7 @@ struct image_client_options image_client_options_of(const struct config *config)
         .side_max_px = (uint32_t)config->image_side_max_px,
         .images_max = (unsigned)config->worker_images_per_process,
         .formats_more = formats_taken(config, ORDER_WATERMARK_EXTRACT),
+        .growth_max_percent = (unsigned)config->image_protect_growth_max_percent,
         .is_unsealed_allowed = config->worker_allow_unsealed,
     };
 }
@@ -97,6 +98,7 @@ static void plan_make(struct spawn_plan *plan, const struct image_client_options
     plan_number(plan, "--side-max", options->side_max_px);
     plan_number(plan, "--images-max", options->images_max);
     plan_number(plan, "--formats-more", options->formats_more);
+    plan_number(plan, "--growth-max", options->growth_max_percent);
     if (options->is_unsealed_allowed)
         plan->arguments[plan->argument_count++] = "--allow-unsealed";
 }

@@ -35,7 +35,8 @@ struct image_client_options {
     uint64_t pixels_max;
     uint32_t side_max_px;
     unsigned images_max;
-    unsigned formats_more; /* that an extraction reads, as bits: formats_taken */
+    unsigned formats_more;       /* that an extraction reads, as bits: formats_taken */
+    unsigned growth_max_percent; /* of protected JPEG and lossy WebP */
     bool is_unsealed_allowed;
 };
 

@@ -160,9 +160,14 @@ static enum iw_error protect_in(struct image_work *work, struct codec_picture *p
     struct codec_bytes bytes;
     struct protect_report report;
     memset(&report, 0, sizeof report);
+    const struct protect_order order = {.data = work->input.data,
+                                        .size = work->input.size,
+                                        .limits = &work->limits,
+                                        .strength = (enum protect_strength)work->request->strength,
+                                        .seed = work->request->seed,
+                                        .growth_max_percent = work->config->growth_max_percent};
     enum iw_error error =
-        protect_picture(&work->context, work->config->protect, picture,
-                        (enum protect_strength)work->request->strength, work->request->seed, &bytes, &report);
+        protect_picture(&work->context, work->config->protect, &order, picture, &bytes, &report);
     stage_end(work, IMAGE_STAGE_ENGINE);
     if (error != IW_OK)
         return error;

@@ -35,6 +35,7 @@ struct image_options {
     uint64_t side_max_px;
     uint64_t images_max;
     uint64_t formats_more;
+    uint64_t growth_max_percent;
     bool is_unsealed_allowed;
 };
 
@@ -44,6 +45,7 @@ static const struct image_options defaults = {
     .pixels_max = 100000000,
     .side_max_px = 16384,
     .images_max = 100,
+    .growth_max_percent = 100,
 };
 
 /* OPTION_SWITCH takes no value. */
@@ -67,6 +69,7 @@ static const struct image_option {
     {"--side-max", OPTION_NUMBER, offsetof(struct image_options, side_max_px), 1, 65535},
     {"--images-max", OPTION_NUMBER, offsetof(struct image_options, images_max), 1, 1000000},
     {"--formats-more", OPTION_NUMBER, offsetof(struct image_options, formats_more), 0, UINT32_MAX},
+    {"--growth-max", OPTION_NUMBER, offsetof(struct image_options, growth_max_percent), 100, 1000},
     {"--allow-unsealed", OPTION_SWITCH, offsetof(struct image_options, is_unsealed_allowed), 0, 0},
 };
 
@@ -143,6 +146,7 @@ static enum iw_error config_prepare(struct context *context, const struct image_
     config->cpu_seconds = (unsigned)options->cpu_seconds;
     config->images_max = (unsigned)options->images_max;
     config->formats_more = (unsigned)options->formats_more;
+    config->growth_max_percent = (unsigned)options->growth_max_percent;
     codec_open(config->formats_more);
     enum iw_error error = key_load(context, options->watermark_key_path, config);
     if (error == IW_OK && options->weights_path != NULL)

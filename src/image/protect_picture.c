@@ -20,6 +20,9 @@ enum { weights_bytes_max = 1 << 20, tries_max = 3 };
  */
 static const double slack_share = 1.05, scale_least = 0.1;
 
+/* Rounding: a coefficient of 0 moves from half a step on. */
+static const double dead_least = 0.5, dead_most = 7;
+
 /* change_psnr is 99 for equal pictures; a sum over rows differs from it only by rounding. */
 static const double unchanged_db = 98.99;
 
@@ -145,6 +148,93 @@ static enum iw_error encode_to_strength(struct context *context, struct protect_
     return error;
 }
 
+/* ---- coefficients */
+
+/*
+ * The encoder chooses the coefficients of the result, so the change that they show is measured, and the scale
+ * may be above 1.  Few results need a third measurement.
+ */
+enum { carried_tries_max = 4 };
+static const double carried_first = 1.15, carried_least = 0.97, carried_aim = 1.02, carried_power = 0.9,
+                    carried_most = 8;
+
+static const float *carried_row(void *user, uint32_t y_px)
+{
+    return change_row(user, y_px);
+}
+
+/* Sets the plan's amplitude, and the preview from the changed pixels. */
+static void carried_begin(struct protect_plan *plan, struct codec_picture *picture,
+                          enum protect_strength strength, struct protect_report *report)
+{
+    change_add(plan, &picture->image, strength, 1, report);
+    codec_preview(picture);
+    change_undo(plan, &picture->image);
+}
+
+/* Returns the next scale, from a result's visibility as a share of the budget; 0 if the result is as wanted.
+ */
+static double carried_next(double scale, double shown, bool is_full)
+{
+    const bool is_weak = shown < carried_least && !is_full && scale < carried_most;
+    if (shown <= slack_share && !is_weak)
+        return 0;
+    const double factor = shown > 0 ? pow(carried_aim / shown, carried_power) : 2;
+    return fmin(scale * fmin(fmax(factor, 0.5), 2), carried_most);
+}
+
+/* Encodes until the measured visibility is the budget. The bytes are empty if the size has no room for a
+ * change. */
+static enum iw_error encode_carried(struct context *context, struct protect_plan *plan,
+                                    struct codec_picture *picture, const struct protect_order *order,
+                                    unsigned finer, struct codec_bytes *bytes, struct protect_report *report)
+{
+    struct codec_change change = {.data = order->data,
+                                  .size = order->size,
+                                  .row = carried_row,
+                                  .user = plan,
+                                  .scale = carried_first,
+                                  .finer = finer,
+                                  .bytes_max = finer > 0 ? order->size / 100 * order->growth_max_percent : 0,
+                                  .dead_max = finer > 1 ? dead_least : dead_most,
+                                  .dead = dead_least};
+    carried_begin(plan, picture, order->strength, report);
+    enum iw_error error = IW_OK;
+    for (unsigned try = 0; error == IW_OK && try < carried_tries_max; try++) {
+        bytes_free(bytes);
+        error = codec_encode_change(context, picture, &change, bytes);
+        if (error != IW_OK || bytes->data == NULL)
+            return error;
+        error = result_compare(context, plan, &picture->image, bytes, report);
+        const double next = carried_next(change.scale, report->shown / report->visibility, try > 1);
+        if (error != IW_OK || next == 0)
+            break;
+        change.dead = fmin(fmax(change.dead * next / change.scale, dead_least), change.dead_max);
+        change.scale = next;
+    }
+    if (error != IW_OK)
+        bytes_free(bytes);
+    else if (bytes->size > order->size && finer > 0)
+        context_note(context, "ENCODED_FINER", message_protected_finer, bytes->size, order->size);
+    return error;
+}
+
+/* Encodes with finer steps if the limits allow it, then with those of the file, then by pixels. */
+static enum iw_error encode_best(struct context *context, struct protect_plan *plan,
+                                 struct codec_picture *picture, const struct protect_order *order,
+                                 struct codec_bytes *bytes, struct protect_report *report)
+{
+    enum iw_error error = IW_OK;
+    memset(bytes, 0, sizeof *bytes);
+    for (int finer = order->growth_max_percent > 100 ? codec_finest : 0;
+         finer >= 0 && error == IW_OK && bytes->data == NULL; finer--)
+        if (codec_carries(picture, (unsigned)finer, order->limits))
+            error = encode_carried(context, plan, picture, order, (unsigned)finer, bytes, report);
+    return error != IW_OK || bytes->data != NULL
+               ? error
+               : encode_to_strength(context, plan, picture, order->strength, bytes, report);
+}
+
 /* Notes a result below the strength, before the notes on metadata and size. */
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
@@ -164,19 +254,19 @@ static void strength_note(struct context *context, const struct codec_picture *p
 }
 
 enum iw_error protect_picture(struct context *context, const struct protect *protect,
-                              struct codec_picture *picture, enum protect_strength strength, uint64_t seed,
+                              const struct protect_order *order, struct codec_picture *picture,
                               struct codec_bytes *bytes, struct protect_report *report)
 {
     struct protect_plan *plan = NULL;
     enum iw_error error = codec_opt_out(context, picture);
     if (error != IW_OK)
         return error;
-    error = protect_plan_new(&plan, protect, &picture->image, seed);
+    error = protect_plan_new(&plan, protect, &picture->image, order->seed);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
-    error = encode_to_strength(context, plan, picture, strength, bytes, report);
+    error = encode_best(context, plan, picture, order, bytes, report);
     protect_plan_free(plan);
     if (error == IW_OK)
-        strength_note(context, picture, strength, report);
+        strength_note(context, picture, order->strength, report);
     return error;
 }

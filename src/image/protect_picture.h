@@ -17,15 +17,24 @@
 enum iw_error protect_picture_open(struct context *context, const char *path, const char *name,
                                    struct protect **protect) IW_MUST_USE;
 
+struct protect_order {
+    const void *data; /* the file that the picture was decoded from */
+    size_t size;
+    const struct codec_limits *limits; /* of decoding */
+    enum protect_strength strength;
+    uint64_t seed;
+    unsigned growth_max_percent; /* of a JPEG or lossy WebP result, of size; 100: the file's quality */
+};
+
 /*
  * Protects the picture at the strength and encodes it with the metadata opt-out. The report
- * compares the decoded result with the original.
+ * compares the decoded result with the original. Note ENCODED_FINER if the result has a higher quality.
  *
  * On success only the picture's metadata are changed, and the caller owns the bytes. Memory:
  * the picture's size again.
  */
 enum iw_error protect_picture(struct context *context, const struct protect *protect,
-                              struct codec_picture *picture, enum protect_strength strength, uint64_t seed,
+                              const struct protect_order *order, struct codec_picture *picture,
                               struct codec_bytes *bytes, struct protect_report *report) IW_MUST_USE;
 
 #endif

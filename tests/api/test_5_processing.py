@@ -57,11 +57,31 @@ def test_16_bits_stay_16_bits(client):
     assert result[24] == 16 and pictures.decode(result).size == (128, 128)
 
 
-def test_jpeg_tables_are_kept(client):
+@pytest.fixture
+def without_growth(stack):
+    """The service with image.protect_growth_max_percent = 100, which needs a restart."""
+    def restart():
+        stack.part("stop", "worker")
+        stack.part("start", "worker")
+    with stack.configured("image", "protect_growth_max_percent", "100"):
+        restart()
+        yield
+    restart()
+
+
+def test_jpeg_tables_are_kept(without_growth, client):
     data = pictures.jpeg(256, 192, quality=83, subsampling="4:2:0")
     one, two = pictures.decode(data), pictures.decode(result_of(client, "a.jpg", data))
     assert one.quantization == two.quantization
     assert [layer[1:3] for layer in one.layer] == [layer[1:3] for layer in two.layer]
+
+
+def test_a_jpeg_has_a_higher_quality_within_its_growth(client):
+    data = pictures.jpeg(256, 192, quality=83, subsampling="4:2:0")
+    order = client.order_whole([("a.jpg", data)])
+    result = client.download(order["orderId"]).body
+    assert [layer[1:3] for layer in pictures.decode(result).layer] == [(1, 1)] * 3
+    assert len(data) < len(result) <= 1.5 * len(data) and "quality" in order["files"][0]["note"]["message"]
 
 
 def test_strength_changes_the_distance(client):

@@ -794,6 +794,7 @@ export default {
   "message.palette_larger": "The picture had at most {before} colours; the result has {after}.",
   "message.greys_more": "The picture had {before} levels of grey; the result has more.",
   "message.grey_coloured": "The watermark could not be read from a grey picture. The file may be larger, too.",
+  "message.protected_finer": "A higher quality keeps more of the protection: {bytes}, before {uploadBytes}.",
   "message.encoded_finer": "The watermark needs a higher quality: {bytes} instead of {usualBytes}.",
   "message.rows_cut": "The file is cut short; {percent} % of the picture could be read.",
   "message.rows_cut_part": "The file is cut short; {percent} % of the picture could be read, a part of it only coarsely.",

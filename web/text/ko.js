@@ -794,6 +794,7 @@ export default {
   "message.palette_larger": "원본의 색은 최대 {before}가지였지만 결과의 색은 {after}가지입니다.",
   "message.greys_more": "원본의 명암은 {before}단계였지만 결과는 그보다 많습니다.",
   "message.grey_coloured": "흑백 이미지로는 워터마크를 읽을 수 없었기 때문입니다. 파일이 커질 수 있습니다.",
+  "message.protected_finer": "보호 효과를 더 남기려고 품질을 높였습니다. 크기는 {uploadBytes}에서 {bytes}로 바뀌었습니다.",
   "message.encoded_finer": "워터마크를 읽을 수 있도록 품질을 높였습니다. 크기는 {usualBytes} 대신 {bytes}입니다.",
   "message.rows_cut": "파일이 중간에 끊겨 이미지의 {percent}%만 읽었습니다.",
   "message.rows_cut_part": "파일이 중간에 끊겨 이미지의 {percent}%만 읽었고, 그중 일부는 흐릿합니다.",

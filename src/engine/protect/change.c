@@ -346,6 +346,12 @@ void change_undo(const struct protect_plan *plan, struct image *image)
     }
 }
 
+const float *change_row(const struct protect_plan *plan, uint32_t y)
+{
+    row_wanted(plan, y);
+    return plan->wanted;
+}
+
 /* ---- comparison */
 
 ENGINE_CLONES static void row_apart(const float *restrict after, size_t count, float *restrict levels)

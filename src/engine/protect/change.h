@@ -17,6 +17,12 @@ void change_add(struct protect_plan *plan, struct image *image, enum protect_str
 /* Restores the picture before the last change_add, bit for bit. */
 void change_undo(const struct protect_plan *plan, struct image *image);
 
+/*
+ * Returns a row of the change of the last change_add in levels, before it is rounded to whole levels: a value
+ * for each colour. Valid until the plan is used again.
+ */
+const float *change_row(const struct protect_plan *plan, uint32_t y);
+
 /* Sums over samples, in levels of 255. */
 struct change_sums {
     double samples;

@@ -96,13 +96,27 @@ static void decode(const struct codec_bytes *file, struct codec_picture *picture
     CU_ASSERT_EQUAL_FATAL(codec_decode(&context, file->data, file->size, &limits, picture), IW_OK);
 }
 
-/* Protect, check the decoded result, and return the report. */
-static struct protect_report protect_and_look(struct codec_picture *picture, enum protect_strength strength)
+static const struct codec_limits no_limits = {0};
+
+static struct protect_order order_of(const struct codec_bytes *file, enum protect_strength strength)
 {
+    return (struct protect_order){.data = file->data,
+                                  .size = file->size,
+                                  .limits = &no_limits,
+                                  .strength = strength,
+                                  .seed = 3,
+                                  .growth_max_percent = 100};
+}
+
+/* Protect, check the decoded result, and return the report. */
+static struct protect_report protect_and_look(const struct codec_bytes *file, struct codec_picture *picture,
+                                              enum protect_strength strength)
+{
+    const struct protect_order order = order_of(file, strength);
     struct codec_bytes bytes;
     struct codec_picture result;
     struct protect_report report;
-    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, picture, strength, 3, &bytes, &report), IW_OK);
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, picture, &bytes, &report), IW_OK);
     decode(&bytes, &result);
     CU_ASSERT(fabs(change_psnr(&picture->image, &result.image) - report.psnr_db) < 0.01);
     codec_picture_free(&result);
@@ -119,7 +133,7 @@ static void test_strengths(void)
         decode(&file, &before);
         double before_db = 99;
         for (unsigned strength = 0; strength < protect_strength_count; strength++) {
-            struct protect_report report = protect_and_look(&picture, (enum protect_strength)strength);
+            struct protect_report report = protect_and_look(&file, &picture, (enum protect_strength)strength);
             if (getenv("SHOW") != NULL)
                 printf("  %s %u: PSNR %.2f, shown %.2f, share %.2f\n", pictures[i].name, strength,
                        report.psnr_db, report.shown / report.visibility, report.share);
@@ -153,7 +167,7 @@ static void test_notes(void)
         const char *word; /* NULL means no note */
     } files[] = {
         {{"finest", FORMAT_JPEG, 256, 256, 3, false, .quality = 100}, PROTECT_HIGH, NULL},
-        {{"usual", FORMAT_JPEG, 256, 256, 3, false, .quality = 75}, PROTECT_STANDARD, "original export"},
+        {{"usual", FORMAT_JPEG, 256, 256, 3, false, .quality = 40}, PROTECT_STANDARD, "original export"},
         {{"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8}, PROTECT_LOW, NULL},
         {{"coarse", FORMAT_JPEG, 256, 256, 3, false, .quality = 1}, PROTECT_LOW, "No pixel changed"},
         {{"black and white", FORMAT_PNG, 256, 256, 1, false, .depth_bits = 1}, PROTECT_HIGH, "weaker"},
@@ -163,7 +177,7 @@ static void test_notes(void)
         struct codec_picture picture;
         decode(&file, &picture);
         context.notes = NULL;
-        struct protect_report report = protect_and_look(&picture, files[i].strength);
+        struct protect_report report = protect_and_look(&file, &picture, files[i].strength);
         if (getenv("SHOW") != NULL)
             printf("  %s: PSNR %.2f, share %.2f\n", files[i].spec.name, report.psnr_db, report.share);
         if (files[i].word != NULL)
@@ -190,12 +204,50 @@ static void test_shares(void)
         struct codec_bytes file = make_picture(&files[i]);
         struct codec_picture picture;
         decode(&file, &picture);
-        const struct protect_report report = protect_and_look(&picture, PROTECT_STANDARD);
+        const struct protect_report report = protect_and_look(&file, &picture, PROTECT_STANDARD);
         if (getenv("SHOW") != NULL)
             printf("  %s: share %.2f\n", files[i].name, report.share);
         CU_ASSERT(report.share > 0 && report.share < before);
         before = report.share;
         codec_picture_free(&picture);
+        bytes_free(&file);
+    }
+}
+
+/* A JPEG of a higher quality keeps more, within the limit of growth and the visibility, the same in two runs.
+ */
+static void test_growth(void)
+{
+    for (size_t i = 0; i < sizeof pictures / sizeof pictures[0]; i++) {
+        double before = 0;
+        struct codec_bytes file = make_picture(&pictures[i]);
+        for (unsigned growth = 100; growth <= 200; growth += 50) {
+            struct codec_picture picture;
+            struct codec_bytes bytes, again;
+            struct protect_report report;
+            struct protect_order order = order_of(&file, PROTECT_STANDARD);
+            order.growth_max_percent = growth;
+            decode(&file, &picture);
+            context.notes = NULL;
+            CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &bytes, &report),
+                                  IW_OK);
+            const bool is_noted = note_by_code("ENCODED_FINER") != NULL;
+            CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &again, &report),
+                                  IW_OK);
+            CU_ASSERT(bytes.size == again.size && memcmp(bytes.data, again.data, bytes.size) == 0);
+            CU_ASSERT(!is_noted || bytes.size <= file.size * growth / 100);
+            CU_ASSERT(growth > 100 || !is_noted);
+            CU_ASSERT(report.shown < 1.25 * report.visibility);
+            CU_ASSERT(report.share > before - 0.02);
+            if (getenv("SHOW") != NULL)
+                printf("  %s %u %%: x %.2f, shown %.2f, share %.2f%s\n", pictures[i].name, growth,
+                       (double)bytes.size / (double)file.size, report.shown / report.visibility, report.share,
+                       is_noted ? ", finer" : "");
+            before = report.share;
+            codec_picture_free(&picture);
+            bytes_free(&bytes);
+            bytes_free(&again);
+        }
         bytes_free(&file);
     }
 }
@@ -206,6 +258,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("protect_picture", suite_begin, suite_end);
     CU_add_test(suite, "the report is that of the encoded result", test_strengths);
     CU_add_test(suite, "a JPEG has a smaller share than a PNG", test_shares);
+    CU_add_test(suite, "a larger JPEG keeps more", test_growth);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

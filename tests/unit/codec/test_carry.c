@@ -1,0 +1,207 @@
+/* A change that the coefficients of a JPEG carry. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/carry.h"
+#include "damage_maker.h"
+
+enum { width_px = 97, height_px = 71 };
+
+static const struct made_spec files[] = {
+    {"4:2:0", FORMAT_JPEG, width_px, height_px, 3, true, .sampling = 22, .quality = 85},
+    {"4:2:2, restarts", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 21, .quality = 60,
+     .restart = 3},
+    {"4:4:4, progressive", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 95,
+     .is_progressive = true},
+    {"grey", FORMAT_JPEG, width_px, height_px, 1, false, .sampling = 22, .quality = 85},
+    {"arithmetic", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 22, .quality = 85,
+     .is_arithmetic = true},
+    {"split", FORMAT_JPEG, width_px, height_px, 3, false, .factors = {22, 22, 22}, .quality = 85,
+     .is_split = true},
+};
+
+enum { file_count = sizeof files / sizeof files[0] };
+
+/* A change of some levels: waves that differ in the colours. */
+static const float *wave_row(void *user, uint32_t y_px)
+{
+    static float row[3 * width_px];
+    const unsigned colors = *(const unsigned *)user;
+    for (unsigned i = 0; i < colors * width_px; i++)
+        row[i] = 6 * sinf(0.7F * (float)(i / colors) + 0.4F * (float)y_px + (float)(i % colors));
+    return row;
+}
+
+static struct codec_change change_of(const struct codec_bytes *file, const struct codec_picture *picture,
+                                     double scale)
+{
+    return (struct codec_change){.data = file->data,
+                                 .size = file->size,
+                                 .row = wave_row,
+                                 .user = (void *)(uintptr_t)&picture->image.channels,
+                                 .scale = scale,
+                                 .dead_max = 7,
+                                 .dead = 0.5};
+}
+
+/* Encodes with a change and decodes the result. */
+static struct codec_bytes changed(const struct codec_picture *picture, struct codec_change *change,
+                                  struct codec_picture *result)
+{
+    struct codec_bytes bytes;
+    CU_ASSERT_EQUAL_FATAL(codec_encode_change(&context, picture, change, &bytes), IW_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bytes.data);
+    CU_ASSERT_EQUAL_FATAL(decode(&bytes, &no_limits, result), IW_OK);
+    return bytes;
+}
+
+static bool is_same(const struct image *one, const struct image *other)
+{
+    return memcmp(one->pixels, other->pixels, one->height_px * one->stride_bytes) == 0;
+}
+
+/* Without a change every coefficient stays, in every form of file. */
+static void test_unchanged(void)
+{
+    for (int i = 0; i < file_count; i++) {
+        struct codec_picture picture, result;
+        struct codec_bytes file = make_picture(&files[i]);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        struct codec_change change = change_of(&file, &picture, 0);
+        struct codec_bytes bytes = changed(&picture, &change, &result);
+        CU_ASSERT(is_same(&picture.image, &result.image));
+        codec_picture_free(&picture);
+        codec_picture_free(&result);
+        bytes_free(&file);
+        bytes_free(&bytes);
+    }
+}
+
+/* The mean product of what a result changed and the wave, relative to the wave's square. */
+static double wave_share(const struct codec_picture *before, const struct codec_picture *after)
+{
+    double shared = 0, all = 0;
+    unsigned colors = before->image.channels;
+    for (uint32_t y = 0; y < height_px; y++) {
+        const unsigned char *one = image_row(&before->image, y), *other = image_row(&after->image, y);
+        const float *wave = wave_row(&colors, y);
+        for (unsigned i = 0; i < colors * width_px; i++) {
+            shared += (other[i] - one[i]) * (double)wave[i];
+            all += (double)wave[i] * (double)wave[i];
+        }
+    }
+    return shared / all;
+}
+
+/* The result has the change. A finer one has more of it, in colours too, and the same bytes again. */
+static void test_changed(void)
+{
+    for (int i = 0; i < file_count; i++) {
+        double before = 0.2;
+        struct codec_picture picture;
+        struct codec_bytes file = make_picture(&files[i]);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        for (unsigned finer = 0; finer <= codec_finest; finer++) {
+            struct codec_picture result, again;
+            struct codec_change change = change_of(&file, &picture, 1);
+            change.finer = finer;
+            struct codec_bytes bytes = changed(&picture, &change, &result);
+            struct codec_bytes twin = changed(&picture, &change, &again);
+            CU_ASSERT(wave_share(&picture, &result) > before - 0.02);
+            CU_ASSERT_EQUAL_FATAL(bytes.size, twin.size);
+            CU_ASSERT_EQUAL(memcmp(bytes.data, twin.data, bytes.size), 0);
+            before = wave_share(&picture, &result);
+            codec_picture_free(&result);
+            codec_picture_free(&again);
+            bytes_free(&bytes);
+            bytes_free(&twin);
+        }
+        CU_ASSERT(before > 0.4);
+        codec_picture_free(&picture);
+        bytes_free(&file);
+    }
+}
+
+/* The dead zone grows until the result fits. A limit that nothing fits gives no bytes. */
+static void test_bytes_max(void)
+{
+    struct codec_picture picture, result;
+    struct codec_bytes file = make_picture(&files[0]), none;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    struct codec_change change = change_of(&file, &picture, 1);
+    change.finer = 1;
+    struct codec_bytes bytes = changed(&picture, &change, &result);
+    codec_picture_free(&result);
+    change.bytes_max = bytes.size * 9 / 10;
+    bytes_free(&bytes);
+    bytes = changed(&picture, &change, &result);
+    CU_ASSERT(bytes.size <= change.bytes_max && change.dead > 0.5);
+    codec_picture_free(&result);
+    change.bytes_max = file.size / 4;
+    CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
+    CU_ASSERT_PTR_NULL(none.data);
+    change = change_of(&file, &picture, 1);
+    change.bytes_max = bytes.size / 2;
+    change.dead_max = 0.5;
+    CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
+    CU_ASSERT_PTR_NULL(none.data);
+    codec_picture_free(&picture);
+    bytes_free(&bytes);
+    bytes_free(&file);
+}
+
+/* Other formats and colours, and pictures without room in memory, are encoded from pixels. */
+static void test_carriers(void)
+{
+    static const struct made_spec others[] = {
+        {"CMYK", FORMAT_JPEG, width_px, height_px, 4, false, .quality = 85},
+        {"RGB", FORMAT_JPEG, width_px, height_px, 3, false, .quality = 85, .is_rgb = true},
+        {"colours finer than luma", FORMAT_JPEG, width_px, height_px, 3, false, .factors = {11, 21, 11},
+         .quality = 85},
+        {"PNG", FORMAT_PNG, width_px, height_px, 3, false, .depth_bits = 8},
+    };
+    struct codec_picture picture;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        struct codec_bytes file = make_picture(&others[i]);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        CU_ASSERT_FALSE(codec_carries(&picture, 0, &no_limits));
+        codec_picture_free(&picture);
+        bytes_free(&file);
+    }
+    const struct codec_limits small = {.memory_max_bytes = 8 * width_px * height_px};
+    struct codec_bytes file = make_picture(&files[0]);
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    CU_ASSERT_TRUE(codec_carries(&picture, 1, &no_limits));
+    CU_ASSERT_FALSE(codec_carries(&picture, 1, &small));
+    codec_picture_free(&picture);
+    bytes_free(&file);
+}
+
+/* The transform keeps the energy, and a block of one cosine has one coefficient. */
+static void test_transform(void)
+{
+    enum { row = 3, column = 5 };
+    float samples[carry_entries], out[carry_entries];
+    for (int y = 0; y < carry_side; y++)
+        for (int x = 0; x < carry_side; x++)
+            samples[y * carry_side + x] =
+                (float)(cos((2 * y + 1) * row * M_PI / 16) * cos((2 * x + 1) * column * M_PI / 16));
+    const struct carry_band band = {carry_side, carry_side, {samples, NULL, NULL}};
+    carry_transform(&band, 0, 0, 0, 1, 1, out);
+    for (int i = 0; i < carry_entries; i++)
+        CU_ASSERT(fabsf(out[i] - (i == row * carry_side + column ? 4 : 0)) < 1e-4F);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"carry: the transform", test_transform},
+        {"carry: nothing changes without a change", test_unchanged},
+        {"carry: the result has the change", test_changed},
+        {"carry: the limit of bytes is kept", test_bytes_max},
+        {"carry: which pictures", test_carriers},
+        CU_TEST_INFO_NULL,
+    };
+    return fixture_run("carry", tests);
+}
