@@ -243,9 +243,9 @@ static const struct config_key keys[] = {
     INTEGER(image, result_floor_bytes, "8388608", 0, 4294967296, true,
             "Bytes that a result may always have, whatever the size of its source."),
     INTEGER(image, protect_growth_max_percent, "150", 100, 1000, false,
-            "Largest protected JPEG or lossy WebP in percent of the upload. Above 100 it may have a higher "
-            "quality, which "
-            "keeps more of the protection. 100 keeps the quality of the upload."),
+            "Largest protected JPEG in percent of the upload; above 100 its quality may be higher than that "
+            "of the "
+            "upload, and it keeps more of the protection."),
     INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds that an image process may take for one file."),
     FOLLOWING(image, memory_max_bytes, 268435456, 68719476736,
               "Memory of one image process in bytes, which limits the size of pictures; 0 follows the "

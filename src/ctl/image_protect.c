@@ -202,8 +202,8 @@ const struct ctl_command image_protect_commands[] = {
                  {"--weights", "FILE",
                   "file with the weights of the network, instead of the configured file"},
                  {"--growth", "PERCENT",
-                  "largest result of a JPEG or lossy WebP, relative to the file; 100 keeps its quality; the "
-                  "configured one when omitted"},
+                  "largest result of a JPEG, relative to the file; 100 keeps its quality; the configured one "
+                  "when omitted"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help =

@@ -36,7 +36,7 @@ struct image_client_options {
     uint32_t side_max_px;
     unsigned images_max;
     unsigned formats_more;       /* that an extraction reads, as bits: formats_taken */
-    unsigned growth_max_percent; /* of protected JPEG and lossy WebP */
+    unsigned growth_max_percent; /* of a protected JPEG */
     bool is_unsealed_allowed;
 };
 
