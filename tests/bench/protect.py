@@ -137,20 +137,41 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def protect(ctl, weights, source, result, strength, seed):
+def protect(ctl, weights, source, result, strength, seed, more=()):
     before = cpu_seconds()
-    subprocess.run([ctl, "image", "protect", "--strength", strength, "--seed", str(seed), "--weights", weights, source, result],
+    subprocess.run([ctl, "image", "protect", "--strength", strength, "--seed", str(seed), "--weights", weights, *more, source, result],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return cpu_seconds() - before
 
 
-def protected(ctl, weights, picture, strength, seed, folder, quality=0):
-    """(source, result) of a PNG, or of a JPEG of a quality."""
-    kind, options = ("jpg", {"quality": quality}) if quality else ("png", {"compress_level": 1})
+def protected(ctl, weights, picture, strength, seed, folder, upload=("png", {"compress_level": 1}), more=()):
+    """(source, result, bytes of the result relative to the source) of a kind of file."""
+    kind, options = upload
     source, result = (os.path.join(folder, "%s.%s" % (name, kind)) for name in ("in", "out"))
     Image.fromarray(picture).save(source, **options)
-    protect(ctl, weights, source, result, strength, seed)
-    return [numpy.array(Image.open(path).convert("RGB")) for path in (source, result)]
+    protect(ctl, weights, source, result, strength, seed, more)
+    return [numpy.array(Image.open(path).convert("RGB")) for path in (source, result)] + [
+        os.path.getsize(result) / os.path.getsize(source)]
+
+
+def shifts_of(picture, result, encoders):
+    with torch.no_grad():
+        return {kind: latent_shift(encoder(tensor_of(result)), encoder(tensor_of(picture))).item() for kind, encoder in encoders.items()}
+
+
+def upload_of(options):
+    """The kind of file and how it is saved; None for PNG."""
+    return (("jpg", {"quality": options.jpeg, "subsampling": options.sampling}) if options.jpeg
+            else ("webp", {"quality": options.webp}) if options.webp else None)
+
+
+def report_upload(rows, of_png):
+    """The bytes of lossy results, and their shift next to that of PNG files of the same pixels."""
+    shares = ["%s %.0f %%" % (kind, 100 * sum(row[kind + " plain"] for row in rows) / sum(png[kind] for png in of_png))
+              for kind in of_png[0]]
+    times = [row["times"] for row in rows]
+    print("%-20s shift of the PNG's: %s; bytes %.2f times the upload's, at most %.2f" % (
+        "", ", ".join(shares), numpy.mean(times), max(times)))
 
 
 def scaled_to(wanted, picture, strong, folder):
@@ -166,10 +187,16 @@ def bench_group(options, encoders, title, pictures, folder):
     print("\n%d %s: %s" % (len(pictures), title, " ".join(name for name, _ in pictures)))
     shifts = []
     for strength in options.strengths:
-        rows, other = [], []
+        rows, other, of_png, upload = [], [], [], upload_of(options)
         for seed, (name, picture) in enumerate(pictures, options.seed):
-            picture, result = protected(options.ctl, options.weights, picture, strength, seed, folder, options.jpeg)
-            rows.append(figures_of(picture, result, encoders, folder))
+            if upload:
+                more = ["--growth", str(options.growth)] if options.growth else []
+                picture, result, times = protected(options.ctl, options.weights, picture, strength, seed, folder, upload, more)
+                png = protected(options.ctl, options.weights, picture, strength, seed, folder)
+                of_png.append(shifts_of(png[0], png[1], encoders))
+            else:
+                picture, result, times = protected(options.ctl, options.weights, picture, strength, seed, folder)
+            rows.append({"times": times, **figures_of(picture, result, encoders, folder)})
             if options.sheets:
                 os.makedirs(options.sheets, exist_ok=True)
                 Image.fromarray(picture).save(os.path.join(options.sheets, name[:-4] + ".png"))
@@ -179,6 +206,8 @@ def bench_group(options, encoders, title, pictures, folder):
                 other.append(figures_of(picture, scaled_to(rows[-1]["b"], picture, strong, folder), encoders, folder))
         shifts.append([row["sana plain"] for row in rows])
         report(strength, rows, strength, title == "drawings")
+        if upload:
+            report_upload(rows, of_png)
         if other:
             report("  other engine", other, strength, title == "drawings")
     print("pictures that a higher strength moves less than a lower one: %d" % sum(
@@ -210,6 +239,9 @@ def options_of():
     parser.add_argument("--encoders", default=os.path.join(TOP, "..", "shared", "models"))
     parser.add_argument("--third", help="an encoder of tools/train/autoencoder.py")
     parser.add_argument("--jpeg", type=int, default=0, metavar="QUALITY", help="protect JPEG files of a quality instead of PNG")
+    parser.add_argument("--sampling", default="4:2:0", help="of these JPEG files")
+    parser.add_argument("--webp", type=int, default=0, metavar="QUALITY", help="protect lossy WebP files of a quality")
+    parser.add_argument("--growth", type=int, metavar="PERCENT", help="of imgwardctl image protect")
     parser.add_argument("--photos", type=int, default=30, help="held-out photographs and paintings")
     parser.add_argument("--drawings", type=int, default=14)
     parser.add_argument("--side", type=int, default=384, help="px of the crops")
