@@ -184,7 +184,7 @@ def main():
         write(options.out, logs, len(rows))
         report("training pictures", rows, Shares(rows).estimate(logs))
         report("other pictures", held, Shares(held).estimate(logs))
-    report("other pictures, as imgwardctl printed", held, numpy.array([row["printed"] for row in held]))
+    report("other pictures, as imgwardctl printed", held, numpy.array([row["printed"] / 100 for row in held]))
 
 
 if __name__ == "__main__":
