@@ -174,7 +174,7 @@ export default {
   "problem.small": "A side has {size} pixels; at least {least} are needed.",
   "new.anyway": "Order it anyway",
   "problem.preview": "This browser cannot display the picture, which may be damaged. Export it again.",
-  "hint.jpeg": "A PNG or the original export keeps more of the protection than a JPEG.",
+  "hint.jpeg": "A photo keeps more of the protection as a PNG or as the original export than as a compressed JPEG.",
   "hint.drawing": "{count} {count:drawing becomes|drawings become} several times larger as PNG, up to about {size} in total. A lossless WebP is a fifth smaller.",
   "hint.heic": "To take JPEG pictures with an iPhone, choose Settings > Camera > Formats > Most Compatible.",
   "problem.kind.heic": "This is a HEIC file (iPhone photo). Export it as JPEG and upload it again.",
