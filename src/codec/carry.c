@@ -17,7 +17,10 @@ static const float nonzero_dead = 0.4F, rounding_dead = 0.5F;
  */
 static const float change_most = 16;
 
-/* The share of the mean and the lowest frequency of luma. They take visibility and move an encoder little. */
+/*
+ * The share of the mean and the lowest frequency of luma at a higher quality. They take visibility and move
+ * an encoder little. With the steps of the file, or without colours, hardly anything else moves.
+ */
 static const float low_luma_share = 0.5F;
 
 /* Steps of a result of a higher quality, by the larger frequency: the change is within them. */
@@ -30,8 +33,9 @@ static unsigned entry_frequency(unsigned entry)
     return x > y ? x : y;
 }
 
-void carry_finer(struct carry_table *table, unsigned level)
+void carry_finer(struct carry_table *table, unsigned level, bool has_colors)
 {
+    table->is_low_halved = table->is_luma && has_colors;
     for (unsigned i = 0; i < carry_entries; i++) {
         const unsigned most = table->is_luma ? luma_steps_most[level] : color_steps[entry_frequency(i)];
         const unsigned parts = (table->from[i] + most - 1) / most;
@@ -156,7 +160,7 @@ void carry_block(struct carry *carry, const struct carry_table *table, const flo
 {
     for (unsigned i = 0; i < carry_entries; i++) {
         const float step = table->to[i], base = rintf(source[i] / step);
-        const bool is_low = table->is_luma && entry_frequency(i) <= 1, is_zero = base == 0 && i > 0;
+        const bool is_low = table->is_low_halved && entry_frequency(i) <= 1, is_zero = base == 0 && i > 0;
         const float share = carry->scale * (is_low ? low_luma_share : 1);
         const float wanted = (source[i] + share * change[i]) / step - base;
         const float dead = is_zero ? carry->dead : i == 0 ? rounding_dead : nonzero_dead;

@@ -24,13 +24,14 @@ struct carry {
 /* One component. Entries are in the order of rows. */
 struct carry_table {
     bool is_luma;
+    bool is_low_halved;           /* the mean and the lowest frequency have half of the change */
     uint16_t from[carry_entries]; /* steps of the file */
     uint16_t to[carry_entries];   /* steps of the result */
 };
 
 /* The steps of a result at a level of codec_change: those of the file, divided, so that its coefficients fit.
  */
-void carry_finer(struct carry_table *table, unsigned level);
+void carry_finer(struct carry_table *table, unsigned level, bool has_colors);
 
 /* The steps of a difference of colours that gets the resolution of luma. Its source has no steps. */
 void carry_resampled(struct carry_table *table);

@@ -873,7 +873,7 @@ static void change_settings(struct jpeg_job *job)
         if (is_resampled(&file, c, job->change->finer > 0))
             carry_resampled(table);
         else if (job->change->finer > 0)
-            carry_finer(table, job->change->finer);
+            carry_finer(table, job->change->finer, keep->component_count > 1);
         memcpy(keep->quant[c], table->to, sizeof table->to);
         keep->h_sampling[c] = job->change->finer > 0 ? 1 : job->in.comp_info[c].h_samp_factor;
         keep->v_sampling[c] = job->change->finer > 0 ? 1 : job->in.comp_info[c].v_samp_factor;

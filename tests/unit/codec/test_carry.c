@@ -94,11 +94,10 @@ static double wave_share(const struct codec_picture *before, const struct codec_
     return shared / all;
 }
 
-/* The result has the change. A finer one has more of it, in colours too, and the same bytes again. */
+/* The result has the change, a finer one most of it, in colours too. The same bytes result again. */
 static void test_changed(void)
 {
     for (int i = 0; i < file_count; i++) {
-        double before = 0.2;
         struct codec_picture picture;
         struct codec_bytes file = make_picture(&files[i]);
         CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
@@ -108,16 +107,14 @@ static void test_changed(void)
             change.finer = finer;
             struct codec_bytes bytes = changed(&picture, &change, &result);
             struct codec_bytes twin = changed(&picture, &change, &again);
-            CU_ASSERT(wave_share(&picture, &result) > before - 0.02);
+            CU_ASSERT(wave_share(&picture, &result) > (finer == 0 ? 0.2 : 0.4));
             CU_ASSERT_EQUAL_FATAL(bytes.size, twin.size);
             CU_ASSERT_EQUAL(memcmp(bytes.data, twin.data, bytes.size), 0);
-            before = wave_share(&picture, &result);
             codec_picture_free(&result);
             codec_picture_free(&again);
             bytes_free(&bytes);
             bytes_free(&twin);
         }
-        CU_ASSERT(before > 0.4);
         codec_picture_free(&picture);
         bytes_free(&file);
     }
