@@ -9,6 +9,7 @@
 #include "base/crypto.h"
 #include "base/message.h"
 #include "engine/protect/change.h"
+#include "engine/protect/flat.h"
 #include "model/result.h"
 
 enum { weights_bytes_max = 1 << 20, tries_max = 3 };
@@ -235,6 +236,66 @@ static enum iw_error encode_best(struct context *context, struct protect_plan *p
                : encode_to_strength(context, plan, picture, order->strength, bytes, report);
 }
 
+/* ---- drawings */
+
+/*
+ * A drawing's file grows at most this many times if a form of the change makes that possible. Without forms
+ * drawings grow up to 25 times (doc/protection-engine.md).
+ */
+enum { growth_most = 3 };
+
+/* Beyond this size the time of several encodings counts for more than the size of the file. */
+static const uint64_t forms_most_px = 16 * 1000 * 1000;
+
+static bool is_drawing(const struct codec_header *header)
+{
+    return header->is_small && (uint64_t)header->width_px * header->height_px <= forms_most_px;
+}
+
+/* Drops notes about a result that is not delivered. */
+static void result_drop(struct codec_bytes *bytes, struct context_note **notes_end)
+{
+    bytes_free(bytes);
+    *notes_end = NULL;
+}
+
+/* Encodes a drawing in the first form that is small enough, or in the last one. */
+static enum iw_error encode_forms(struct context *context, struct protect_plan *plan,
+                                  struct codec_picture *picture, const struct protect_order *order,
+                                  struct codec_bytes *bytes, struct protect_report *report)
+{
+    struct context_note **notes_end = &context->notes;
+    while (*notes_end != NULL)
+        notes_end = &(*notes_end)->next;
+    for (unsigned form = 0; form < flat_forms; form++) {
+        double shown = 0;
+        if (form > 0)
+            result_drop(bytes, notes_end);
+        enum iw_error error = change_flat_form(plan, &picture->image, order->strength, form, &shown);
+        if (error != IW_OK)
+            return context_fail(context, error, NULL);
+        error = encode_at(context, plan, picture, order->strength, 1, bytes, report);
+        report->shown = shown;
+        if (error != IW_OK || bytes->size <= growth_most * order->size)
+            return error;
+    }
+    return IW_OK;
+}
+
+/* Encodes a drawing so that its file stays small, and other pictures as they are. */
+static enum iw_error encode_any(struct context *context, struct protect_plan *plan,
+                                struct codec_picture *picture, const struct protect_order *order,
+                                struct codec_bytes *bytes, struct protect_report *report)
+{
+    bool is_flat = false;
+    enum iw_error error = IW_OK;
+    if (is_drawing(&picture->header))
+        error = change_flat_new(plan, &picture->image, order->strength, &is_flat);
+    if (error != IW_OK)
+        return context_fail(context, error, NULL);
+    return (is_flat ? encode_forms : encode_best)(context, plan, picture, order, bytes, report);
+}
+
 /* Notes a result below the strength, before the notes on metadata and size. */
 static void strength_note(struct context *context, const struct codec_picture *picture,
                           enum protect_strength strength, const struct protect_report *report)
@@ -264,7 +325,7 @@ enum iw_error protect_picture(struct context *context, const struct protect *pro
     error = protect_plan_new(&plan, protect, &picture->image, order->seed);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
-    error = encode_best(context, plan, picture, order, bytes, report);
+    error = encode_any(context, plan, picture, order, bytes, report);
     protect_plan_free(plan);
     if (error == IW_OK)
         strength_note(context, picture, order->strength, report);

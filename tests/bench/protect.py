@@ -227,6 +227,21 @@ def bench_cost(options, folder):
           % (1000 * (seconds - start) / 4, 1000 * start))
 
 
+def bench_growth(options, folder):
+    """Times that drawings grow, of seeds that development does not use."""
+    from watermark_drawings import JUDGING, drawing
+    for kind, how in (("png", {"optimize": True}), ("webp", {"lossless": True, "quality": 75})):
+        source, result = (os.path.join(folder, "%s.%s" % (name, kind)) for name in ("in", "out"))
+        times = []
+        for seed in range(JUDGING, JUDGING + 16):
+            name, picture = drawing(seed)
+            Image.fromarray(picture).save(source, **how)
+            protect(options.ctl, options.weights, source, result, "standard", seed)
+            times.append((os.path.getsize(result) / os.path.getsize(source), name))
+        print("%s drawings grow %.2f times, at most: %s" % (kind, numpy.mean([one for one, _ in times]), ", ".join(
+            "%.1f (%s)" % one for one in sorted(times, reverse=True)[:3])))
+
+
 def options_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ctl", default=os.path.join(os.environ.get("IMGWARD_BUILD", os.path.join(TOP, "build")), "imgwardctl"),
@@ -276,6 +291,7 @@ def main():
         for title, pictures in groups_of(options).items():
             if pictures:
                 bench_group(options, encoders, title, pictures, folder)
+        bench_growth(options, folder)
         bench_cost(options, folder)
 
 

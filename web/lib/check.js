@@ -52,18 +52,21 @@ export function pictureProblem({ file, format, kind, width, height }, type) {
   return null;
 }
 
-// Drawings have few bits a pixel as PNG: 0.1 to 2.7 (photos 10 and more). Their protected results have 2 to 10.
-const DRAWING_BITS = 6, RESULT_BITS = 10;
+// A PNG of less than 3.5 bits a pixel is a drawing (photos have 10 and more). Its protected result has 0.1 to 0.7 bits
+// a pixel more (thirteen drawings, 0.4 on average), and at most three times the size.
+const DRAWING_BITS = 3.5, MORE_BITS = 0.4, MOST_TIMES = 3;
 const isDrawing = ({ file, format, width, height }) =>
   format === "png" && file.size * 8 < DRAWING_BITS * width * height;
+const resultBytes = ({ file, width, height }) =>
+  Math.min(file.size + width * height * MORE_BITS / 8, MOST_TIMES * file.size);
 
 // Returns sentences about the chosen pictures that the user should know before the order.
 export function hintsOf(pictures, type) {
   if (type !== "antiAi") return [];
   const drawings = pictures.filter(isDrawing);
-  const most = drawings.reduce((sum, { width, height }) => sum + width * height * RESULT_BITS / 8, 0);
+  const size = drawings.reduce((sum, drawing) => sum + resultBytes(drawing), 0);
   return [
     pictures.some(({ format }) => format === "jpeg") && t("hint.jpeg"),
-    drawings.length > 0 && t("hint.drawing", { count: drawings.length, size: bytes(most) }),
+    drawings.length > 0 && t("hint.drawing", { count: drawings.length, size: bytes(size) }),
   ].filter(Boolean);
 }

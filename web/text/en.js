@@ -175,7 +175,7 @@ export default {
   "new.anyway": "Order it anyway",
   "problem.preview": "This browser cannot display the picture, which may be damaged. Export it again.",
   "hint.jpeg": "A photo keeps more of the protection as a PNG or as the original export than as a compressed JPEG.",
-  "hint.drawing": "{count} {count:drawing becomes|drawings become} several times larger as PNG, up to about {size} in total. A lossless WebP is a fifth smaller.",
+  "hint.drawing": "{count} {count:drawing becomes|drawings become} larger as PNG: about {size} in total. Soft shading takes more.",
   "hint.heic": "To take JPEG pictures with an iPhone, choose Settings > Camera > Formats > Most Compatible.",
   "problem.kind.heic": "This is a HEIC file (iPhone photo). Export it as JPEG and upload it again.",
   "problem.kind.heif": "This is a HEIF file (HEIC or AVIF). Export it as JPEG and upload it again.",

@@ -161,10 +161,15 @@ ENGINE_CLONES static void units_scale(const int8_t *restrict units, uint8_t octa
 }
 
 /*
- * Computes the changes of a row in levels, before rounding: the units times their shares and the amplitude.
+ * Computes the changes of a row in levels, before rounding: the units times their shares and the amplitude,
+ * or those of a drawing.
  */
 static void row_wanted(const struct protect_plan *plan, uint32_t y)
 {
+    if (plan->is_flat) {
+        flat_row(plan->flat, y, plan->wanted);
+        return;
+    }
     visibility_row(&plan->shares, visibility_cell_px, y, plan->changes, plan->levels);
     row_spread(plan->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, plan->factors);
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
@@ -225,6 +230,8 @@ ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, cons
 static void row_fit(const struct protect_plan *plan, uint32_t y)
 {
     const float level = level_steps(plan), slack = 255 * plan->weights->model.slack;
+    if (plan->is_flat)
+        return;
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
          piece = plan_piece(plan, y, piece.end)) {
         const float *levels = plan->levels + piece.first;
@@ -277,12 +284,27 @@ static float amplitude_of(const struct protect_plan *plan, double visibility)
 }
 
 /*
+ * A drawing has the wanted changes of other places of its colours. They are alike in form, so the size
+ * counts, band by band.
+ */
+static void share_by_size(struct share_sums *sums, const struct share_sums *whole)
+{
+    for (unsigned at = 0; at < share_octaves; at++)
+        for (unsigned kind = 0; kind < share_kinds; kind++) {
+            sums->wanted[at][kind] = whole->wanted[at][kind];
+            sums->form[at][kind] = sqrt(fmax(sums->squares[at][kind] * whole->wanted[at][kind], 0));
+        }
+}
+
+/*
  * Ends a run and returns its share of the change that a budget allows. The first run of a plan has the
  * wanted change without limits.
  */
 static double share_measured(struct protect_plan *plan, double budget)
 {
-    const struct share_sums sums = share_end(&plan->share);
+    struct share_sums sums = share_end(&plan->share);
+    if (plan->is_flat)
+        share_by_size(&sums, &plan->whole);
     if (plan->whole_amplitude <= 0) {
         plan->whole = sums;
         plan->whole_amplitude = plan->amplitude;
@@ -410,6 +432,89 @@ void change_compare_end(struct protect_plan *plan, const struct change_sums *sum
     report->psnr_db = psnr_of(sums->squares / sums->samples);
     report->shown = visibility_run_end(plan->run);
     change_compare_fini(plan);
+}
+
+/* ---- drawings */
+
+/* Measures the change of a drawing. */
+static enum iw_error flat_measure(struct protect_plan *plan, double *shown)
+{
+    const struct visibility_map *means = &plan->visibility.means;
+    visibility_run_free(plan->run);
+    enum iw_error error = visibility_run_new(&plan->run, &plan->visibility);
+    if (error != IW_OK)
+        return error;
+    flat_round(plan->flat, 255 * plan->weights->model.slack);
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        flat_row(plan->flat, y, plan->changes);
+        visibility_run_row(plan->run, plan->changes, plan->width_px, plan->colors);
+    }
+    *shown = visibility_run_end(plan->run);
+    for (uint32_t y = visibility_cell_px / 2; y < plan->height_px; y += visibility_cell_px)
+        for (uint32_t x = visibility_cell_px / 2; x < plan->width_px; x += visibility_cell_px)
+            flat_seen(
+                plan->flat, x, y,
+                means->values[(size_t)(y / visibility_cell_px) * means->columns + x / visibility_cell_px]);
+    return IW_OK;
+}
+
+/* Finds the scales of the colours. The visibility rises in steps, because changes are whole levels. */
+static enum iw_error flat_fit(struct protect_plan *plan, double budget, double *shown)
+{
+    const unsigned flat_tries = 4;
+    const double flat_slack = 1.05; /* as that of lossy results */
+    enum iw_error error = IW_OK;
+    for (unsigned try = 0; error == IW_OK && try < flat_tries; try++) {
+        error = flat_measure(plan, shown);
+        flat_adjust(plan->flat, budget);
+    }
+    flat_choose(plan->flat, 1);
+    if (error == IW_OK)
+        error = flat_measure(plan, shown);
+    if (error != IW_OK || *shown <= flat_slack * budget)
+        return error;
+    flat_choose(plan->flat, budget / *shown);
+    return flat_measure(plan, shown);
+}
+
+enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, enum protect_strength strength,
+                              bool *is_flat)
+{
+    struct protect_report report;
+    *is_flat = false;
+    if (image->depth_bits != 8)
+        return IW_OK;
+    change_add(plan, image, strength, 1, &report); /* lowers the units to the headroom */
+    change_undo(plan, image);
+    enum iw_error error = flat_new(&plan->flat, image);
+    if (error != IW_OK || plan->flat == NULL)
+        return error;
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        row_wanted(plan, y);
+        flat_sample(plan->flat, y, plan->wanted);
+    }
+    flat_split(plan->flat);
+    *is_flat = true;
+    return IW_OK;
+}
+
+enum iw_error change_flat_form(struct protect_plan *plan, const struct image *image,
+                               enum protect_strength strength, unsigned form, double *shown)
+{
+    const double budget = (double)plan->weights->model.budgets[strength];
+    struct change_sums sums;
+    plan->is_flat = false;
+    flat_begin(plan->flat, form);
+    for (uint32_t y = 0; y < plan->height_px; y++) {
+        row_wanted(plan, y);
+        flat_lay(plan->flat, y, plan->wanted);
+    }
+    plan->is_flat = true;
+    enum iw_error error = change_compare_begin(plan, image, &sums);
+    if (error == IW_OK)
+        error = flat_fit(plan, budget, shown);
+    change_compare_fini(plan);
+    return error;
 }
 
 double change_psnr(const struct image *left, const struct image *right)

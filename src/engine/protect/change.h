@@ -44,6 +44,20 @@ void change_compare(struct protect_plan *plan, const struct image *image, uint32
 void change_compare_end(struct protect_plan *plan, const struct change_sums *sums,
                         struct protect_report *report);
 
+/*
+ * Prepares the change of a drawing in a form that takes few bytes, see flat.h. The picture is as the plan was
+ * made from it. *is_flat receives false if it has few flat colours or 16 bits. NO_MEMORY.
+ */
+enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, enum protect_strength strength,
+                              bool *is_flat) IW_MUST_USE;
+
+/*
+ * If the picture is flat: from now on change_add at scale 1 adds this form (less than flat_forms) at the
+ * largest scale within the budget. *shown receives its visibility. NO_MEMORY.
+ */
+enum iw_error change_flat_form(struct protect_plan *plan, const struct image *image,
+                               enum protect_strength strength, unsigned form, double *shown) IW_MUST_USE;
+
 /* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal. */
 double change_psnr(const struct image *left, const struct image *right);
 

@@ -9,6 +9,7 @@
 #ifndef ENGINE_PROTECT_PLAN_H
 #define ENGINE_PROTECT_PLAN_H
 
+#include "engine/protect/flat.h"
 #include "engine/protect/net.h"
 #include "engine/protect/protect.h"
 #include "engine/protect/share.h"
@@ -36,6 +37,8 @@ struct protect_plan {
     struct share_sums whole; /* of the first change_add: the change is not limited yet */
     struct share_run share;  /* of the last change_add or comparison */
     float *share_rows;
+    struct flat *flat; /* NULL, or the change of a drawing, which is used if is_flat */
+    bool is_flat;
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
     float *factors, *wanted, *levels, *changes;
     int8_t *units;

@@ -209,8 +209,10 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
 
 void protect_plan_free(struct protect_plan *plan)
 {
-    if (plan != NULL)
-        change_compare_fini(plan);
+    if (plan == NULL)
+        return;
+    change_compare_fini(plan);
+    flat_free(plan->flat);
     free(plan);
 }
 

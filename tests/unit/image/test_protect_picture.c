@@ -252,6 +252,96 @@ static void test_growth(void)
     }
 }
 
+/* ---- drawings */
+
+enum { drawing_px = 256, disc_px = 80 };
+
+/* Encodes a disc on a ground, with a grey outline of one pixel. */
+static struct codec_bytes drawing_make(enum format format, uint32_t channels)
+{
+    const struct made_spec spec = {.format = format,
+                                   .width_px = drawing_px,
+                                   .height_px = drawing_px,
+                                   .channels = channels,
+                                   .depth_bits = 8,
+                                   .is_lossless = true};
+    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct codec_picture picture;
+    decode(&made, &picture);
+    for (uint32_t y = 0; y < drawing_px; y++)
+        for (uint32_t x = 0; x < drawing_px; x++) {
+            const double far = hypot(x - drawing_px / 2.0, y - drawing_px / 2.0) - disc_px;
+            const uint8_t tone = far < 0 ? 90 : far < 1 ? 128 : 180;
+            uint8_t *pixel = (uint8_t *)image_row(&picture.image, y) + x * channels;
+            for (uint32_t i = 0; i < channels; i++)
+                pixel[i] = i == 3 ? 255 : (uint8_t)(tone + 20 * i);
+        }
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
+    codec_picture_free(&picture);
+    bytes_free(&made);
+    return file;
+}
+
+/* Counts the colours of the places where the original has one of its three tones. */
+static unsigned colors_count(const struct image *before, const struct image *after, uint8_t tone)
+{
+    uint32_t seen[64];
+    unsigned count = 0;
+    for (uint32_t y = 0; y < drawing_px; y++)
+        for (uint32_t x = 0; x < drawing_px; x++) {
+            const uint8_t *one = (const uint8_t *)image_row(before, y) + x * before->channels;
+            uint32_t color = 0;
+            unsigned i = 0;
+            memcpy(&color, (const uint8_t *)image_row(after, y) + x * after->channels, before->channels);
+            while (i < count && seen[i] != color)
+                i++;
+            if (one[0] == tone && i == count && count < 64)
+                seen[count++] = color;
+        }
+    return count;
+}
+
+static void drawing_look(enum format format, uint32_t channels)
+{
+    struct codec_bytes file = drawing_make(format, channels), bytes, again;
+    struct codec_picture picture, before, result;
+    struct protect_report report;
+    const struct protect_order order = order_of(&file, PROTECT_STANDARD);
+    decode(&file, &picture);
+    decode(&file, &before);
+    const size_t size = picture.image.height_px * picture.image.stride_bytes;
+    CU_ASSERT(picture.header.is_small);
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &bytes, &report), IW_OK);
+    CU_ASSERT_EQUAL(memcmp(picture.image.pixels, before.image.pixels, size), 0);
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &again, &report), IW_OK);
+    CU_ASSERT(bytes.size == again.size && memcmp(bytes.data, again.data, bytes.size) == 0);
+    decode(&bytes, &result);
+    if (getenv("SHOW") != NULL)
+        printf("  %u channels: %zu bytes become %zu, shown %.2f, share %.2f, PSNR %.1f\n", channels,
+               file.size, bytes.size, report.shown / report.visibility, report.share, report.psnr_db);
+    CU_ASSERT(bytes.size < (format == FORMAT_PNG ? 4 : 5) * file.size); /* a WebP of 500 bytes */
+    CU_ASSERT(report.shown > 0.5 * report.visibility && report.shown < 1.1 * report.visibility);
+    CU_ASSERT(fabs(change_psnr(&before.image, &result.image) - report.psnr_db) < 0.01);
+    CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 128), 1);
+    CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 90), 2);
+    CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 180), 2);
+    codec_picture_free(&picture);
+    codec_picture_free(&before);
+    codec_picture_free(&result);
+    bytes_free(&file);
+    bytes_free(&bytes);
+    bytes_free(&again);
+}
+
+/* A flat colour becomes two, an outline stays, and the file stays small. */
+static void test_drawings(void)
+{
+    drawing_look(FORMAT_PNG, 1);
+    drawing_look(FORMAT_PNG, 3);
+    drawing_look(FORMAT_PNG, 4);
+    drawing_look(FORMAT_WEBP, 3);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -260,6 +350,7 @@ int main(void)
     CU_add_test(suite, "a JPEG has a smaller share than a PNG", test_shares);
     CU_add_test(suite, "a larger JPEG keeps more", test_growth);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
+    CU_add_test(suite, "a drawing stays a file of a drawing", test_drawings);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();
