@@ -52,11 +52,23 @@ def decoder_net():
 
 
 def load_autoencoder(path):
-    """The encoder of RGB 0..1, frozen."""
-    encoder = encoder_net()
-    encoder.load_state_dict(torch.load(path))
+    """The encoder of RGB 0..1, frozen.  An older file has the encoder only."""
+    state, encoder = torch.load(path), encoder_net()
+    encoder.load_state_dict(state.get("encoder", state))
     encoder.eval().requires_grad_(False)
     return lambda x: encoder(x * 2 - 1)
+
+
+def has_decoder(path):
+    return "decoder" in torch.load(path)
+
+
+def load_autodecoder(path):
+    """The decoder to RGB 0..1, frozen."""
+    decoder = decoder_net()
+    decoder.load_state_dict(torch.load(path)["decoder"])
+    decoder.eval().requires_grad_(False)
+    return lambda z: decoder(z) / 2 + 0.5
 
 
 def main():
@@ -85,7 +97,7 @@ def main():
         step, share = step + 1, (time.process_time() - begun) / 60 / options.minutes
         if step % 100 == 0:
             print("%d steps, %.0f s: error %.4f" % (step, time.process_time() - begun, error.item()), flush=True)
-    torch.save(encoder.state_dict(), options.out)
+    torch.save({"encoder": encoder.state_dict(), "decoder": decoder.state_dict()}, options.out)
 
 
 if __name__ == "__main__":
