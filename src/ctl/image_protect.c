@@ -43,18 +43,20 @@ static double sample_level(const struct image *image, uint32_t y, size_t at)
 static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
 {
     const struct tint_comparison *comparison = user;
+    const struct image *original = comparison->original;
     struct protect_summary *summary = comparison->summary;
     for (uint32_t y = 0; y < rows->height_px; y++)
         for (uint32_t x = 0; x < rows->width_px; x++)
             for (unsigned color = 0; color < summary->colors; color++) {
-                const size_t at = (size_t)x * rows->channels + color;
+                const unsigned result_color = image_has_color(rows) ? color : 0; /* a palette of greys */
                 summary->tint[color] +=
-                    sample_level(rows, y, at) - sample_level(comparison->original, first_row_px + y, at);
+                    sample_level(rows, y, (size_t)x * rows->channels + result_color) -
+                    sample_level(original, first_row_px + y, (size_t)x * original->channels + color);
             }
     return IW_OK;
 }
 
-/* Measures the tint. protect_picture has restored the original's pixels; the result has the same shape. */
+/* Measures the tint. protect_picture has restored the original's pixels; the result has the same size. */
 static enum iw_error tint_measure(struct ctl *ctl, const struct image *original,
                                   const struct codec_bytes *bytes, struct protect_summary *summary)
 {

@@ -254,6 +254,9 @@ enum { growth_most = 3 };
 /* Beyond this size the time of several encodings counts for more than the size of the file. */
 static const uint64_t forms_most_px = 16 * 1000 * 1000;
 
+/* A clear difference of two shares: twice the mean error of the estimate (tools/train/protection_fit.py). */
+static const double share_clear = 0.1;
+
 static bool is_drawing(const struct codec_header *header)
 {
     return header->is_small && (uint64_t)header->width_px * header->height_px <= forms_most_px;
@@ -269,11 +272,9 @@ static void result_drop(struct codec_bytes *bytes, struct context_note **notes_e
 /* Encodes a drawing in the first form that is small enough, or in the last one. */
 static enum iw_error encode_forms(struct context *context, struct protect_plan *plan,
                                   struct codec_picture *picture, const struct protect_order *order,
-                                  struct codec_bytes *bytes, struct protect_report *report)
+                                  struct context_note **notes_end, struct codec_bytes *bytes,
+                                  struct protect_report *report)
 {
-    struct context_note **notes_end = &context->notes;
-    while (*notes_end != NULL)
-        notes_end = &(*notes_end)->next;
     for (unsigned form = 0; form < flat_forms; form++) {
         double shown = 0;
         if (form > 0)
@@ -289,6 +290,32 @@ static enum iw_error encode_forms(struct context *context, struct protect_plan *
     return IW_OK;
 }
 
+/*
+ * Encodes the change without a form, which may be stronger next to black and white. It replaces the drawing's
+ * result if the file is small enough.
+ */
+static enum iw_error encode_plain(struct context *context, struct protect_plan *plan,
+                                  struct codec_picture *picture, const struct protect_order *order,
+                                  struct context_note **notes_end, struct codec_bytes *bytes, bool *is_taken)
+{
+    struct context_note *form_notes = *notes_end;
+    struct codec_bytes plain = {NULL, 0};
+    struct protect_report report; /* of limited units; the first change_add had the whole ones */
+    *notes_end = NULL;
+    change_flat_end(plan);
+    enum iw_error error = encode_at(context, plan, picture, order->strength, 1, &plain, &report);
+    *is_taken = error == IW_OK && plain.size <= growth_most * order->size;
+    struct codec_bytes left = *is_taken ? *bytes : plain;
+    if (*is_taken)
+        *bytes = plain;
+    else
+        *notes_end = form_notes;
+    bytes_free(&left);
+    if (error != IW_OK)
+        bytes_free(bytes);
+    return error;
+}
+
 /* Encodes a drawing so that its file stays small, and other pictures as they are. */
 static enum iw_error encode_any(struct context *context, struct protect_plan *plan,
                                 struct codec_picture *picture, const struct protect_order *order,
@@ -296,11 +323,23 @@ static enum iw_error encode_any(struct context *context, struct protect_plan *pl
 {
     bool is_flat = false;
     enum iw_error error = IW_OK;
+    struct protect_report plain;
+    struct context_note **notes_end = &context->notes;
+    while (*notes_end != NULL)
+        notes_end = &(*notes_end)->next;
     if (is_drawing(&picture->header))
-        error = change_flat_new(plan, &picture->image, order->strength, &is_flat);
+        error = change_flat_new(plan, &picture->image, order->strength, &is_flat, &plain);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
-    return (is_flat ? encode_forms : encode_best)(context, plan, picture, order, bytes, report);
+    if (!is_flat)
+        return encode_best(context, plan, picture, order, bytes, report);
+    error = encode_forms(context, plan, picture, order, notes_end, bytes, report);
+    bool is_plain = false;
+    if (error == IW_OK && report->share < plain.share - share_clear)
+        error = encode_plain(context, plan, picture, order, notes_end, bytes, &is_plain);
+    if (is_plain)
+        *report = plain;
+    return error;
 }
 
 /* Notes a result below the strength, before the notes on metadata and size. */

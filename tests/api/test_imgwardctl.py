@@ -388,6 +388,18 @@ def test_the_visibility_and_the_tint_of_a_protected_picture_are_reported(stack, 
     assert "tint in levels of 255: red " in done.stderr, done
 
 
+def test_the_tint_of_a_palette_of_greys_is_that_of_the_picture(stack, tmp_path):
+    before, after = tmp_path / "in.png", tmp_path / "out.png"
+    samples = numpy.full((150, 200, 3), 255, dtype=numpy.uint8)
+    samples[50:100, 50:150] = 0
+    Image.fromarray(samples).save(before)
+    done = ctl(stack, "image", "protect", str(before), str(after), "--json")
+    with Image.open(after) as result:
+        assert result.mode == "P", result
+        change = numpy.asarray(result.convert("RGB"), dtype=float) - samples
+    assert json.loads(done.stdout)["tint"] == pytest.approx(list(change.mean(axis=(0, 1))), abs=1e-6)
+
+
 def test_a_flat_picture_reports_that_it_hides_less_than_the_strength(stack, tmp_path):
     before, after = tmp_path / "in.png", tmp_path / "out.png"
     flat = io.BytesIO()

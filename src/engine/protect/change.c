@@ -441,9 +441,12 @@ static enum iw_error flat_measure(struct protect_plan *plan, double *shown)
 {
     const struct visibility_map *means = &plan->visibility.means;
     visibility_run_free(plan->run);
+    plan->run = NULL;
     enum iw_error error = visibility_run_new(&plan->run, &plan->visibility);
-    if (error != IW_OK)
+    if (error != IW_OK) {
+        visibility_fini(&plan->visibility);
         return error;
+    }
     flat_round(plan->flat, 255 * plan->weights->model.slack);
     for (uint32_t y = 0; y < plan->height_px; y++) {
         flat_row(plan->flat, y, plan->changes);
@@ -466,11 +469,13 @@ static enum iw_error flat_fit(struct protect_plan *plan, double budget, double *
     enum iw_error error = IW_OK;
     for (unsigned try = 0; error == IW_OK && try < flat_tries; try++) {
         error = flat_measure(plan, shown);
-        flat_adjust(plan->flat, budget);
+        if (error == IW_OK)
+            flat_adjust(plan->flat, budget);
     }
+    if (error != IW_OK)
+        return error;
     flat_choose(plan->flat, 1);
-    if (error == IW_OK)
-        error = flat_measure(plan, shown);
+    error = flat_measure(plan, shown);
     if (error != IW_OK || *shown <= flat_slack * budget)
         return error;
     flat_choose(plan->flat, budget / *shown);
@@ -478,17 +483,16 @@ static enum iw_error flat_fit(struct protect_plan *plan, double budget, double *
 }
 
 enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, enum protect_strength strength,
-                              bool *is_flat)
+                              bool *is_flat, struct protect_report *report)
 {
-    struct protect_report report;
     *is_flat = false;
     if (image->depth_bits != 8)
         return IW_OK;
-    change_add(plan, image, strength, 1, &report); /* lowers the units to the headroom */
-    change_undo(plan, image);
     enum iw_error error = flat_new(&plan->flat, image);
     if (error != IW_OK || plan->flat == NULL)
         return error;
+    change_add(plan, image, strength, 1, report); /* lowers the units to the headroom */
+    change_undo(plan, image);
     for (uint32_t y = 0; y < plan->height_px; y++) {
         row_wanted(plan, y);
         flat_sample(plan->flat, y, plan->wanted);
@@ -515,6 +519,11 @@ enum iw_error change_flat_form(struct protect_plan *plan, const struct image *im
         error = flat_fit(plan, budget, shown);
     change_compare_fini(plan);
     return error;
+}
+
+void change_flat_end(struct protect_plan *plan)
+{
+    plan->is_flat = false;
 }
 
 double change_psnr(const struct image *left, const struct image *right)

@@ -46,10 +46,11 @@ void change_compare_end(struct protect_plan *plan, const struct change_sums *sum
 
 /*
  * Prepares the change of a drawing in a form that takes few bytes, see flat.h. The picture is as the plan was
- * made from it. *is_flat receives false if it has few flat colours or 16 bits. NO_MEMORY.
+ * made from it. *is_flat receives false if it has few flat colours or 16 bits. Otherwise *report describes
+ * the change without a form. NO_MEMORY.
  */
 enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, enum protect_strength strength,
-                              bool *is_flat) IW_MUST_USE;
+                              bool *is_flat, struct protect_report *report) IW_MUST_USE;
 
 /*
  * If the picture is flat: from now on change_add at scale 1 adds this form (less than flat_forms) at the
@@ -57,6 +58,9 @@ enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, en
  */
 enum iw_error change_flat_form(struct protect_plan *plan, const struct image *image,
                                enum protect_strength strength, unsigned form, double *shown) IW_MUST_USE;
+
+/* From now on change_add adds the change without a form again. */
+void change_flat_end(struct protect_plan *plan);
 
 /* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal. */
 double change_psnr(const struct image *left, const struct image *right);

@@ -343,7 +343,9 @@ void flat_split(struct flat *flat)
 
 static void tiles_clear(struct flat *flat)
 {
-    memset(flat->tiles, unset, flat->count * sizeof *flat->tiles);
+    const size_t size = (size_t)forms[flat->form].width_px * forms[flat->form].height_px;
+    for (unsigned i = 0; i < flat->count; i++)
+        memset(flat->tiles[i], unset, size);
 }
 
 void flat_begin(struct flat *flat, unsigned form)

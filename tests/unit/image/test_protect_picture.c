@@ -342,6 +342,82 @@ static void test_drawings(void)
     drawing_look(FORMAT_WEBP, 3);
 }
 
+/* Makes a grey PNG that is white above a row and left of a column; the rest is noise, or a gradient. */
+static struct codec_bytes white_make(uint32_t white_rows, uint32_t white_columns, bool is_noise)
+{
+    const struct made_spec spec = {.format = FORMAT_PNG,
+                                   .width_px = drawing_px,
+                                   .height_px = drawing_px,
+                                   .channels = 1,
+                                   .depth_bits = 8};
+    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct codec_picture picture;
+    uint32_t random = 1;
+    decode(&made, &picture);
+    for (uint32_t y = 0; y < drawing_px; y++)
+        for (uint32_t x = 0; x < drawing_px; x++) {
+            random = random * 1664525 + 1013904223; /* Numerical Recipes, "quick and dirty" */
+            const uint8_t tone = is_noise ? (uint8_t)(random >> 24) : (uint8_t)x;
+            ((uint8_t *)image_row(&picture.image, y))[x] =
+                y < white_rows || x < white_columns ? UINT8_MAX : tone;
+        }
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
+    codec_picture_free(&picture);
+    bytes_free(&made);
+    return file;
+}
+
+static struct protect_report white_protect(const struct codec_bytes *file, bool is_small,
+                                           struct codec_picture *picture, struct codec_picture *result)
+{
+    const struct protect_order order = order_of(file, PROTECT_STANDARD);
+    struct codec_bytes bytes;
+    struct protect_report report;
+    decode(file, picture);
+    CU_ASSERT(picture->header.is_small);
+    picture->header.is_small = is_small;
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, picture, &bytes, &report), IW_OK);
+    decode(&bytes, result);
+    if (getenv("SHOW") != NULL)
+        printf("  white: %zu bytes become %zu, shown %.2f, share %.2f\n", file->size, bytes.size,
+               report.shown / report.visibility, report.share);
+    bytes_free(&bytes);
+    return report;
+}
+
+/* A form changes white less, and noise not at all. So the change without a form is taken. */
+static void test_white(void)
+{
+    struct codec_bytes file = white_make(drawing_px * 4 / 5, 0, true);
+    struct codec_picture picture, result;
+    const struct protect_report report = white_protect(&file, true, &picture, &result);
+    CU_ASSERT(memcmp(image_row(&picture.image, drawing_px - 1), image_row(&result.image, drawing_px - 1),
+                     drawing_px) != 0);
+    CU_ASSERT(fabs(change_psnr(&picture.image, &result.image) - report.psnr_db) < 0.01);
+    codec_picture_free(&picture);
+    codec_picture_free(&result);
+    const struct protect_report plain = white_protect(&file, false, &picture, &result);
+    CU_ASSERT(report.share == plain.share && report.shown == plain.shown);
+    codec_picture_free(&picture);
+    codec_picture_free(&result);
+    bytes_free(&file);
+}
+
+/* The search for flat colours leaves the report of another picture as it is. */
+static void test_gradient(void)
+{
+    struct codec_bytes file = white_make(0, drawing_px / 2, false);
+    struct codec_picture picture, result;
+    struct protect_report reports[2];
+    for (unsigned i = 0; i < 2; i++) {
+        reports[i] = white_protect(&file, i > 0, &picture, &result);
+        codec_picture_free(&picture);
+        codec_picture_free(&result);
+    }
+    CU_ASSERT(reports[0].shown == reports[1].shown && reports[0].share == reports[1].share);
+    bytes_free(&file);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -351,6 +427,8 @@ int main(void)
     CU_add_test(suite, "a larger JPEG keeps more", test_growth);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_add_test(suite, "a drawing stays a file of a drawing", test_drawings);
+    CU_add_test(suite, "a drawing on white keeps the stronger change", test_white);
+    CU_add_test(suite, "a gradient is no drawing", test_gradient);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();
