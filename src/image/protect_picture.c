@@ -101,9 +101,10 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
     return IW_OK;
 }
 
-static enum iw_error result_compare(struct context *context, struct protect_plan *plan,
-                                    const struct image *image, const struct codec_bytes *bytes,
-                                    struct protect_report *report)
+/* Begins a comparison and adds all rows. */
+static enum iw_error result_decode(struct context *context, struct protect_plan *plan,
+                                   const struct image *image, const struct codec_bytes *bytes,
+                                   struct change_sums *sums)
 {
     static const struct codec_limits limits = {0};
     struct comparison comparison = {.context = context, .plan = plan, .image = image};
@@ -111,8 +112,18 @@ static enum iw_error result_compare(struct context *context, struct protect_plan
     if (error != IW_OK)
         return context_fail(context, error, NULL);
     error = codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
+    *sums = comparison.sums;
+    return error;
+}
+
+static enum iw_error result_compare(struct context *context, struct protect_plan *plan,
+                                    const struct image *image, const struct codec_bytes *bytes,
+                                    struct protect_report *report)
+{
+    struct change_sums sums;
+    enum iw_error error = result_decode(context, plan, image, bytes, &sums);
     if (error == IW_OK)
-        change_compare_end(plan, &comparison.sums, report);
+        change_compare_end(plan, &sums, report);
     return error;
 }
 
@@ -132,17 +143,45 @@ static enum iw_error encode_at(struct context *context, struct protect_plan *pla
     return error;
 }
 
-/* Encodes; while a lossy result is more visible than the budget, repeats with a smaller scale. */
+/* Encodes without a change. The noise of the encoding is no protection. */
+static enum iw_error coding_measure(struct context *context, struct protect_plan *plan,
+                                    struct codec_picture *picture, struct protect_report *report)
+{
+    struct codec_bytes bytes;
+    struct change_sums sums;
+    enum iw_error error = codec_encode(context, picture, &bytes);
+    if (error != IW_OK)
+        return error;
+    error = result_decode(context, plan, &picture->image, &bytes, &sums);
+    if (error == IW_OK)
+        change_coding_end(plan, report);
+    bytes_free(&bytes);
+    return error;
+}
+
+/* Returns the visibility of the change without that of the encoding. The powers of independent changes add
+ * up. */
+static double change_shown(const struct protect_report *report)
+{
+    return sqrt(fmax(report->shown * report->shown - report->coding * report->coding, 0));
+}
+
+/*
+ * Encodes; while the change of a lossy result is more visible than the budget, repeats with a smaller scale.
+ * A smaller scale does not lower the visibility of the encoding itself.
+ */
 static enum iw_error encode_to_strength(struct context *context, struct protect_plan *plan,
                                         struct codec_picture *picture, enum protect_strength strength,
                                         struct codec_bytes *bytes, struct protect_report *report)
 {
     double scale = 1;
-    enum iw_error error = encode_at(context, plan, picture, strength, scale, bytes, report);
+    enum iw_error error = picture->header.is_lossy ? coding_measure(context, plan, picture, report) : IW_OK;
+    if (error == IW_OK)
+        error = encode_at(context, plan, picture, strength, scale, bytes, report);
     for (unsigned try = 1; error == IW_OK && try < tries_max; try++) {
-        if (report->shown <= slack_share * report->visibility)
+        if (change_shown(report) <= slack_share * report->visibility)
             break;
-        scale = fmax(scale * report->visibility / report->shown, scale_least);
+        scale = fmax(scale * report->visibility / change_shown(report), scale_least);
         bytes_free(bytes);
         error = encode_at(context, plan, picture, strength, scale, bytes, report);
     }
@@ -323,7 +362,7 @@ static enum iw_error encode_any(struct context *context, struct protect_plan *pl
 {
     bool is_flat = false;
     enum iw_error error = IW_OK;
-    struct protect_report plain;
+    struct protect_report plain = {0};
     struct context_note **notes_end = &context->notes;
     while (*notes_end != NULL)
         notes_end = &(*notes_end)->next;
@@ -371,6 +410,7 @@ enum iw_error protect_picture(struct context *context, const struct protect *pro
     error = protect_plan_new(&plan, protect, &picture->image, order->seed);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
+    report->coding = 0;
     error = encode_any(context, plan, picture, order, bytes, report);
     protect_plan_free(plan);
     if (error == IW_OK)

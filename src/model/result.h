@@ -10,7 +10,7 @@
 
 /*
  * The shares of the protection, in percent, from which on a result is strongly protected, and protected at
- * all. A result that is not strong gets a note.
+ * all. A result that is not strong gets a note. 50 and 25 are those of the API (doc/openapi.yaml).
  */
 enum { result_strong_percent = 50, result_medium_percent = 25 };
 

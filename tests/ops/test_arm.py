@@ -51,7 +51,10 @@ def programs(flags, tmp_path_factory):
 
 def samples(*words):
     done = subprocess.run([*words[:-1], os.path.join(ROOT, "data", "protect.weights"), words[-1]], capture_output=True, timeout=300)
-    return numpy.frombuffer(done.stdout, numpy.uint8).astype(int) if done.returncode == 0 else None
+    if done.returncode == 2 and b"the processor does not support" in done.stderr:
+        return None
+    assert done.returncode == 0, done
+    return numpy.frombuffer(done.stdout, numpy.uint8).astype(int)
 
 
 def test_arm_gives_the_samples_of_x86(programs):
@@ -61,6 +64,7 @@ def test_arm_gives_the_samples_of_x86(programs):
     for kernels in ("plain", "avx2", "avx512f"):
         other = samples(native, kernels)
         if other is None:  # of another processor
+            assert kernels != "plain"
             continue
         apart = abs(protected - other)
         print(f"ARM and x86-64 {kernels}: {numpy.count_nonzero(apart)} of {apart.size} samples differ, by at most {apart.max()}")

@@ -4,9 +4,11 @@
     protection_fit.py --images PICTURES --encoders ENCODERS --third third.pt --out src/engine/protect/share_fitted.h
 
 The true share is the latent shift of a result of imgwardctl, relative to the shift of the unlimited change: that of the same
-strength, neither rounded nor bounded by black and white.  It is the mean of the encoders.  The uploads are PNG, JPEG of several
-qualities and samplings, and WebP.  The factors are fitted on training pictures; the error is that of the pictures kept from
-training.  Without --out nothing is fitted: the figure that imgwardctl prints is compared with the true share.
+strength, neither rounded nor bounded by black and white.  It is the mean of the encoders.  WebP is encoded from pixels, and this
+shifts the code without a change, too: the squares of both shifts are subtracted.  The uploads are PNG, JPEG of several qualities
+and samplings, and WebP.  The share of a drawing (PNG) has another formula, so it is not fitted.  The factors are fitted on training
+pictures; the error is that of the pictures kept from training.  Without --out nothing is fitted: the figure that imgwardctl prints
+is compared with the true share.
 """
 
 import argparse
@@ -34,11 +36,13 @@ SIDE, GRID = 256, 64  # px of a crop, and of its steps
 OCTAVES = 7
 UPLOADS = {  # name: suffix, options of the encoder
     "PNG": ("png", {}),
-    "JPEG 75": ("jpg", {"quality": 75}), "JPEG 85": ("jpg", {"quality": 85}), "JPEG 95": ("jpg", {"quality": 95}),
+    "JPEG 50": ("jpg", {"quality": 50}), "JPEG 75": ("jpg", {"quality": 75}), "JPEG 85": ("jpg", {"quality": 85}), "JPEG 95": ("jpg", {"quality": 95}),
     "JPEG 75 4:4:4": ("jpg", {"quality": 75, "subsampling": 0}), "JPEG 85 4:4:4": ("jpg", {"quality": 85, "subsampling": 0}),
     "JPEG 95 4:4:4": ("jpg", {"quality": 95, "subsampling": 0}),
-    "WebP 80": ("webp", {"quality": 80}),
+    "WebP 30": ("webp", {"quality": 30}), "WebP 60": ("webp", {"quality": 60}), "WebP 80": ("webp", {"quality": 80}),
 }
+REST_MOST = 4  # as in share.c
+DRAWING_BITS = 10.4 / 3  # a pixel of a PNG below which codec.c takes it for a drawing
 TURNS = ("standard", "low", "high")  # of the strengths
 NEAR = 1e-3  # how much the factors of neighbouring octaves stay alike, and near 1: .1, 1 and 3 thousandths fit alike
 
@@ -69,13 +73,23 @@ def bands(one, other):
 
 
 def protected(options, picture, upload, strength, seed, folder):
-    """(picture as uploaded, result, share printed)."""
+    """(picture as uploaded, result, upload encoded again without a change, share printed, bits a pixel of the upload)."""
     suffix, coding = UPLOADS[upload]
     source, result = (os.path.join(folder, "%s.%s" % (name, suffix)) for name in ("in", "out"))
     Image.fromarray(picture).save(source, **coding)
     said = subprocess.run([options.ctl, "image", "protect", "--json", "--strength", strength, "--seed", str(seed), "--weights",
                            options.weights, source, result], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-    return tensor_of(load_picture(source)), tensor_of(load_picture(result)), json.loads(said)["share"]
+    before, plain = load_picture(source), os.path.join(folder, "plain.%s" % suffix)
+    Image.fromarray(before).save(plain, **coding)
+    again = load_picture(plain) if suffix == "webp" else before
+    bits = 8 * os.path.getsize(source) / before[:, :, 0].size
+    return tensor_of(before), tensor_of(load_picture(result)), tensor_of(again), json.loads(said)["share"], bits
+
+
+def true_share(encoder, x, y, plain, wanted):
+    before = encoder(x)
+    shift, coding, whole = (latent_shift(encoder(other), before).item() if other is not x else 0. for other in (y, plain, x + wanted))
+    return max(shift ** 2 - coding ** 2, 0) ** .5 / whole
 
 
 def crop(path):
@@ -93,14 +107,14 @@ def rows_of(options, network, encoders, paths):
         for seed, path in enumerate(paths):
             for turn, upload in enumerate(UPLOADS):
                 strength = TURNS[(seed + turn) % len(TURNS)]
-                x, y, printed = protected(options, crop(path), upload, strength, seed, folder)
+                x, y, plain, printed, bits = protected(options, crop(path), upload, strength, seed, folder)
                 wanted = unlimited(network, x, seed, strength)
-                before = [encoder(x) for encoder in encoders]
-                true = [(latent_shift(encoder(y), then) / latent_shift(encoder(x + wanted), then)).item()
-                        for encoder, then in zip(encoders, before)]
-                rows.append({"name": os.path.basename(path), "upload": upload, "strength": strength, "true": numpy.mean(true),
+                if upload == "PNG" and bits < DRAWING_BITS:
+                    continue
+                rows.append({"name": os.path.basename(path), "upload": upload, "strength": strength,
+                             "true": numpy.mean([true_share(encoder, x, y, plain, wanted) for encoder in encoders]),
                              "printed": printed, "wanted": bands(wanted, wanted), "form": bands(wanted, y - x),
-                             "squares": bands(y - x, y - x)})
+                             "squares": bands(y - x, y - x) - bands(plain - x, plain - x)})
             print("%d of %d pictures" % (seed + 1, len(paths)), flush=True)
     return rows
 
@@ -112,7 +126,8 @@ class Shares:
 
     def __init__(self, rows):
         self.wanted, self.form, squares = (numpy.array([row[key] for row in rows]) for key in ("wanted", "form", "squares"))
-        self.rest = numpy.maximum(squares - self.form ** 2 / numpy.maximum(self.wanted, 1e-12), 0)
+        alike = self.form ** 2 / numpy.maximum(self.wanted, 1e-12)
+        self.rest = numpy.clip(squares - alike, 0, REST_MOST * alike)
         self.true = numpy.array([row["true"] for row in rows])
 
     def estimate(self, logs):

@@ -242,17 +242,12 @@ static void row_fit(const struct protect_plan *plan, uint32_t y)
     }
 }
 
-/* Clears the changes of pixels with alpha 0, which keep their colour. */
-static void row_clear_hidden(const struct protect_plan *plan, const struct image *image, const void *row,
-                             int8_t *units, float *wanted)
+/* Clears values of pixels with alpha 0, which keep their colour. */
+static void row_clear_hidden(const struct image *image, const void *row, void *values, size_t pixel_bytes)
 {
-    const unsigned colors = plan->colors;
-    for (uint32_t x = 0; image_has_alpha(image) && x < image->width_px; x++) {
-        if (image_sample(image, row, (size_t)x * image->channels + colors) == 0) {
-            memset(units + (size_t)x * colors, 0, colors);
-            memset(wanted + (size_t)x * colors, 0, colors * sizeof *wanted);
-        }
-    }
+    for (uint32_t x = 0; image_has_alpha(image) && x < image->width_px; x++)
+        if (image_sample(image, row, (size_t)(x + 1) * image->channels - 1) == 0)
+            memset((char *)values + x * pixel_bytes, 0, pixel_bytes);
 }
 
 /* Rounds changes to whole steps. */
@@ -287,8 +282,9 @@ static float amplitude_of(const struct protect_plan *plan, double visibility)
  * A drawing has the wanted changes of other places of its colours. They are alike in form, so the size
  * counts, band by band.
  */
-static void share_by_size(struct share_sums *sums, const struct share_sums *whole)
+static void share_by_size(struct share_sums *sums, struct share_sums *whole)
 {
+    memcpy(whole->bounded, whole->form, sizeof whole->bounded);
     for (unsigned at = 0; at < share_octaves; at++)
         for (unsigned kind = 0; kind < share_kinds; kind++) {
             sums->wanted[at][kind] = whole->wanted[at][kind];
@@ -303,15 +299,23 @@ static void share_by_size(struct share_sums *sums, const struct share_sums *whol
 static double share_measured(struct protect_plan *plan, double budget)
 {
     struct share_sums sums = share_end(&plan->share);
-    if (plan->is_flat)
-        share_by_size(&sums, &plan->whole);
-    if (plan->whole_amplitude <= 0) {
+    for (unsigned at = 0; at < share_octaves; at++)
+        for (unsigned kind = 0; kind < share_kinds; kind++)
+            sums.squares[at][kind] -= plan->coding.squares[at][kind];
+    const bool is_first = plan->whole_amplitude <= 0;
+    if (is_first) {
         plan->whole = sums;
         plan->whole_amplitude = plan->amplitude;
     }
+    struct share_sums whole = plan->whole;
+    if (plan->is_flat)
+        share_by_size(&sums, &whole);
     const double amplitude = (double)amplitude_of(plan, budget);
-    return share_estimate(&sums, amplitude / (double)plan->amplitude, &plan->whole,
-                          amplitude / (double)plan->whole_amplitude);
+    const double share = share_estimate(&sums, amplitude / (double)plan->amplitude, &whole,
+                                        amplitude / (double)plan->whole_amplitude);
+    if (is_first)
+        memcpy(plan->whole.bounded, share_end(&plan->bounded).form, sizeof plan->whole.bounded);
+    return share;
 }
 
 /* Returns the sum of products of two rows. */
@@ -337,24 +341,29 @@ void change_add(struct protect_plan *plan, struct image *image, enum protect_str
                  step = 1 / (double)level_steps(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
     plan->amplitude = amplitude_of(plan, scale * budget);
+    const size_t floats = share_floats(plan->width_px, plan->colors);
     share_begin(&plan->share, plan->width_px, plan->colors, plan->share_rows);
+    share_begin(&plan->bounded, plan->width_px, plan->colors, plan->share_rows + floats);
     for (uint32_t y = 0; y < plan->height_px; y++) {
         void *row = image_row(image, y);
         row_wanted(plan, y);
-        row_clear_hidden(plan, image, row, plan_row(plan, y), plan->wanted);
+        row_clear_hidden(image, row, plan_row(plan, y), plan->colors);
+        row_clear_hidden(image, row, plan->wanted, plan->colors * sizeof *plan->wanted);
         intended += row_product(plan->wanted, plan->wanted, samples);
         share_wanted(&plan->share, plan->wanted);
         row_levels(image, row, plan->colors, plan->levels);
         row_fit(plan, y);
+        share_wanted(&plan->bounded, plan->wanted);
         row_rounded(plan->wanted, level_steps(plan), samples, plan->changes);
         row_move(plan, image, row, plan->changes, 1);
         shared += step * row_product(plan->wanted, plan->changes, samples);
         changed += step * step * row_product(plan->changes, plan->changes, samples);
         row_scale(plan->changes, (float)step, samples);
         share_change(&plan->share, plan->changes);
+        share_change(&plan->bounded, plan->changes);
     }
     report->visibility = budget;
-    report->shown = scale * budget * (intended > 0 ? fmax(shared / intended, 0) : 0);
+    report->shown = scale * budget * (intended > 0 ? fmin(fmax(shared / intended, 0), 1) : 0);
     report->psnr_db = psnr_of(changed / ((double)samples * plan->height_px));
     report->share = share_measured(plan, budget);
 }
@@ -417,6 +426,8 @@ void change_compare(struct protect_plan *plan, const struct image *image, uint32
         row_levels(image, image_row(image, first_row_px + y), plan->colors, plan->levels);
         row_levels(rows, image_row(rows, y), plan->colors, plan->factors);
         row_apart(plan->factors, samples, plan->levels);
+        row_clear_hidden(image, image_row(image, first_row_px + y), plan->levels,
+                         plan->colors * sizeof *plan->levels);
         sums->squares += row_product(plan->levels, plan->levels, samples);
         share_wanted(&plan->share, plan->wanted);
         share_change(&plan->share, plan->levels);
@@ -526,6 +537,13 @@ void change_flat_end(struct protect_plan *plan)
     plan->is_flat = false;
 }
 
+void change_coding_end(struct protect_plan *plan, struct protect_report *report)
+{
+    plan->coding = share_end(&plan->share);
+    report->coding = visibility_run_end(plan->run);
+    change_compare_fini(plan);
+}
+
 double change_psnr(const struct image *left, const struct image *right)
 {
     const unsigned colors = image_has_color(left) ? 3 : 1;
@@ -535,7 +553,9 @@ double change_psnr(const struct image *left, const struct image *right)
         const void *one = image_row(left, y), *other = image_row(right, y);
         uint64_t squares = 0;
         for (uint32_t x = 0; x < left->width_px; x++) {
-            for (unsigned color = 0; color < colors; color++) {
+            const size_t alpha = (size_t)(x + 1) * left->channels - 1;
+            const bool is_hidden = image_has_alpha(left) && image_sample(left, one, alpha) == 0;
+            for (unsigned color = 0; !is_hidden && color < colors; color++) {
                 const size_t at = (size_t)x * left->channels + color;
                 const int64_t apart = (int64_t)image_sample(left, one, at) - image_sample(right, other, at);
                 squares += (uint64_t)(apart * apart);

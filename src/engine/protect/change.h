@@ -36,13 +36,19 @@ struct change_sums {
 enum iw_error change_compare_begin(struct protect_plan *plan, const struct image *image,
                                    struct change_sums *sums) IW_MUST_USE;
 
-/* Adds rows of the version, from the top. */
+/* Adds rows of the version, from the top. Pixels with alpha 0 in the original count as equal. */
 void change_compare(struct protect_plan *plan, const struct image *image, uint32_t first_row_px,
                     const struct image *rows, struct change_sums *sums);
 
 /* Replaces what change_add reported by what the compared version has. */
 void change_compare_end(struct protect_plan *plan, const struct change_sums *sums,
                         struct protect_report *report);
+
+/*
+ * Ends a comparison with the decoded encoding of the original. From now on comparisons do not count its
+ * differences as a share. Sets the report's coding.
+ */
+void change_coding_end(struct protect_plan *plan, struct protect_report *report);
 
 /*
  * Prepares the change of a drawing in a form that takes few bytes, see flat.h. The picture is as the plan was
@@ -62,7 +68,10 @@ enum iw_error change_flat_form(struct protect_plan *plan, const struct image *im
 /* From now on change_add adds the change without a form again. */
 void change_flat_end(struct protect_plan *plan);
 
-/* Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal. */
+/*
+ * Colour (or grey) PSNR of two pictures with the same shape, without alpha; 99 if they are equal.  Pixels
+ * with alpha 0 in the left one count as equal.
+ */
 double change_psnr(const struct image *left, const struct image *right);
 
 /* Ends a comparison, if there is one. */

@@ -32,10 +32,12 @@ struct protect_plan {
     double total;                 /* visibility of the step with these shares */
     struct visibility visibility; /* of a comparison, valid if there is a run */
     struct visibility_run *run;
-    float amplitude;         /* of the last change_add, levels */
-    float whole_amplitude;   /* of the first change_add; 0 before it */
-    struct share_sums whole; /* of the first change_add: the change is not limited yet */
-    struct share_run share;  /* of the last change_add or comparison */
+    float amplitude;          /* of the last change_add, levels */
+    float whole_amplitude;    /* of the first change_add; 0 before it */
+    struct share_sums whole;  /* of the first change_add: the change is not limited yet */
+    struct share_sums coding; /* of an encoding without a change: the squares count */
+    struct share_run share;   /* of the last change_add or comparison */
+    struct share_run bounded; /* of change_add, with the limited change as the wanted one */
     float *share_rows;
     struct flat *flat; /* NULL, or the change of a drawing, which is used if is_flat */
     bool is_flat;

@@ -29,6 +29,7 @@ struct protect_report {
     double visibility; /* budget of the strength, in units of the visibility model */
     double
         shown; /* visibility of the result, in the same units: measured by a comparison, estimated before */
+    double coding;  /* visibility of the encoding without a change; 0: not measured */
     double share;   /* of the strength's effect that the result has, 0..1; share.h estimates it */
     double psnr_db; /* of the result against the original; 99: equal */
 };

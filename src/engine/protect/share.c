@@ -8,6 +8,9 @@
 
 enum { sum_lanes = 8 }; /* of sums that the compiler keeps in a vector */
 
+/* Of the rest, relative to the part with the form. Beyond 4 the error falls little (protection_fit.py). */
+static const double rest_most = 4;
+
 /* ---- memory */
 
 static float *rows_lay(struct share_level *level, unsigned planes, float *memory)
@@ -136,16 +139,17 @@ struct share_sums share_end(const struct share_run *run)
     bands_of(sums.wanted);
     bands_of(sums.form);
     bands_of(sums.squares);
+    memcpy(sums.bounded, sums.form, sizeof sums.bounded);
     return sums;
 }
 
 /*
- * Returns by how much the product of a change and its bounded wanted change falls short of the product with
- * the wanted change without limits.  The first change of a picture has both.
+ * Returns the product of the first change and the wanted change without limits, relative to that with the
+ * bounded one. The bounded one is known later, too.
  */
-static double bound_lift(double whole_form, double bounded)
+static double bound_lift(double form, double bounded)
 {
-    return bounded > 0 ? fmax(whole_form / bounded, 1) : 1;
+    return bounded > 0 ? form / bounded : 1;
 }
 
 double share_estimate(const struct share_sums *sums, double scale, const struct share_sums *whole,
@@ -155,12 +159,14 @@ double share_estimate(const struct share_sums *sums, double scale, const struct 
     for (unsigned at = 0; at < share_octaves; at++)
         for (unsigned kind = 0; kind < share_kinds; kind++) {
             const double factor = share_factors[at] * (kind > 0 ? share_colour : 1);
-            const double own = sums->wanted[at][kind], shared = sums->form[at][kind],
+            const double squares = whole_scale * whole_scale,
+                         lift = bound_lift(whole->form[at][kind], whole->bounded[at][kind]),
+                         own = squares * whole->wanted[at][kind],
+                         shared = scale * sums->form[at][kind] * lift,
                          alike = own > 0 ? shared * shared / own : 0;
-            wanted += factor * whole_scale * whole_scale * whole->wanted[at][kind];
-            form += factor * scale * shared *
-                    bound_lift(whole_scale * whole_scale * whole->form[at][kind], scale * scale * own);
-            rest += factor * fmax(sums->squares[at][kind] - alike, 0);
+            wanted += factor * own;
+            form += factor * shared;
+            rest += factor * fmin(fmax(sums->squares[at][kind] - alike, 0), rest_most * alike);
         }
     if (wanted <= 0)
         return 0;

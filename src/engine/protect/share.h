@@ -6,6 +6,8 @@
  * An encoder follows the part of a change that has the form of the wanted change, and a little the rest:
  *     share^2 = (sum of factor * form / sum of factor * wanted)^2
  *             + share_rest * sum of factor * rest / sum of factor * wanted
+ * The rest of an octave counts up to four times its part with the form. The squares of an encoding without a
+ * change are not in it, because its noise is no protection.
  * tools/train/protection_fit.py fits the factors, and states the error.
  */
 #ifndef ENGINE_PROTECT_SHARE_H
@@ -20,6 +22,7 @@ struct share_sums {
     double wanted[share_octaves][share_kinds];  /* squares of the wanted change */
     double form[share_octaves][share_kinds];    /* products of the wanted change and the change */
     double squares[share_octaves][share_kinds]; /* of the change */
+    double bounded[share_octaves][share_kinds]; /* form, with the wanted change after it was limited */
 };
 
 /* Rows of both changes, of a run over a picture. */
@@ -35,7 +38,7 @@ struct share_run {
     struct share_sums sums;
 };
 
-/* Floats of memory that a run needs, and the start of a run in this memory. */
+/* Floats of memory that a run needs, and the start of a run in this memory, which has finite values. */
 size_t share_floats(size_t width_px, unsigned colors);
 void share_begin(struct share_run *run, size_t width_px, unsigned colors, float *memory);
 

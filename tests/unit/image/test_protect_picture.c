@@ -87,6 +87,12 @@ static const struct made_spec pictures[] = {
      .quality = 85,
      .is_ycck = true},
     {.name = "WebP", .format = FORMAT_WEBP, .width_px = 90, .height_px = 1200, .channels = 3, .quality = 90},
+    {.name = "WebP, alpha",
+     .format = FORMAT_WEBP,
+     .width_px = 90,
+     .height_px = 1200,
+     .channels = 4,
+     .quality = 60},
     {.name = "PNG", .format = FORMAT_PNG, .width_px = 90, .height_px = 1200, .channels = 4, .depth_bits = 8},
 };
 
@@ -124,6 +130,36 @@ static struct protect_report protect_and_look(const struct codec_bytes *file, st
     return report;
 }
 
+/* Compares the picture with its encoding without a change, as coding and as a result. */
+static struct protect_report plain_look(const struct codec_bytes *file, enum protect_strength strength)
+{
+    struct codec_picture picture, result;
+    struct codec_bytes bytes;
+    struct protect_plan *plan;
+    struct protect_report report;
+    struct change_sums sums;
+    decode(file, &picture);
+    CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &picture.image, 3), IW_OK);
+    change_add(plan, &picture.image, strength, 1, &report);
+    change_undo(plan, &picture.image);
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &bytes), IW_OK);
+    decode(&bytes, &result);
+    for (unsigned i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &picture.image, &sums), IW_OK);
+        change_compare(plan, &picture.image, 0, &result.image, &sums);
+        if (i == 0)
+            change_coding_end(plan, &report);
+        else
+            change_compare_end(plan, &sums, &report);
+    }
+    CU_ASSERT(fabs(report.coding - report.shown) < 1e-9);
+    protect_plan_free(plan);
+    codec_picture_free(&result);
+    codec_picture_free(&picture);
+    bytes_free(&bytes);
+    return report;
+}
+
 static void test_strengths(void)
 {
     for (unsigned i = 0; i < sizeof pictures / sizeof pictures[0]; i++) {
@@ -135,10 +171,13 @@ static void test_strengths(void)
         for (unsigned strength = 0; strength < protect_strength_count; strength++) {
             struct protect_report report = protect_and_look(&file, &picture, (enum protect_strength)strength);
             if (getenv("SHOW") != NULL)
-                printf("  %s %u: PSNR %.2f, shown %.2f, share %.2f\n", pictures[i].name, strength,
-                       report.psnr_db, report.shown / report.visibility, report.share);
+                printf("  %s %u: PSNR %.2f, shown %.2f, coding %.2f, share %.2f\n", pictures[i].name,
+                       strength, report.psnr_db, report.shown / report.visibility,
+                       report.coding / report.visibility, report.share);
             CU_ASSERT(report.psnr_db <= before_db && report.psnr_db > 30);
-            CU_ASSERT(report.shown < 1.25 * report.visibility);
+            CU_ASSERT(report.shown < hypot(1.25 * report.visibility, report.coding));
+            CU_ASSERT(report.coding == 0 ||
+                      fabs(report.coding - plain_look(&file, (enum protect_strength)strength).shown) < 1e-6);
             before_db = report.psnr_db;
         }
         CU_ASSERT_EQUAL(memcmp(picture.image.pixels, before.image.pixels,
@@ -191,23 +230,30 @@ static void test_notes(void)
     }
 }
 
-/* The share of a JPEG is below that of a PNG, and a coarser JPEG has less. */
+/* The share of a lossy file is below that of a PNG, and a coarser one has less. Encoding without a change has
+ * none. */
 static void test_shares(void)
 {
     static const struct made_spec files[] = {
         {"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8},
         {"JPEG 75", FORMAT_JPEG, 256, 256, 3, false, .quality = 75},
         {"JPEG 40", FORMAT_JPEG, 256, 256, 3, false, .quality = 40},
+        {"PNG", FORMAT_PNG, 256, 256, 3, false, .depth_bits = 8},
+        {"WebP 80", FORMAT_WEBP, 256, 256, 3, false, .quality = 80},
+        {"WebP 30", FORMAT_WEBP, 256, 256, 3, false, .quality = 30},
     };
     double before = 1;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct codec_bytes file = make_picture(&files[i]);
         struct codec_picture picture;
         decode(&file, &picture);
-        const struct protect_report report = protect_and_look(&file, &picture, PROTECT_STANDARD);
+        const struct protect_report report = protect_and_look(&file, &picture, PROTECT_STANDARD),
+                                    coding = plain_look(&file, PROTECT_STANDARD);
         if (getenv("SHOW") != NULL)
-            printf("  %s: share %.2f\n", files[i].name, report.share);
+            printf("  %s: share %.2f, coding %.3f\n", files[i].name, report.share, coding.share);
+        before = files[i].format == FORMAT_PNG ? 2 : before; /* the share of a PNG may be 1 */
         CU_ASSERT(report.share > 0 && report.share < before);
+        CU_ASSERT(coding.share < .05);
         before = report.share;
         codec_picture_free(&picture);
         bytes_free(&file);
@@ -237,7 +283,7 @@ static void test_growth(void)
             CU_ASSERT(bytes.size == again.size && memcmp(bytes.data, again.data, bytes.size) == 0);
             CU_ASSERT(!is_noted || bytes.size <= file.size * growth / 100);
             CU_ASSERT(growth > 100 || !is_noted);
-            CU_ASSERT(report.shown < 1.25 * report.visibility);
+            CU_ASSERT(report.shown < hypot(1.25 * report.visibility, report.coding));
             CU_ASSERT(report.share > before - 0.02);
             if (getenv("SHOW") != NULL)
                 printf("  %s %u %%: x %.2f, shown %.2f, share %.2f%s\n", pictures[i].name, growth,
