@@ -5,7 +5,11 @@
 
 /* Measured at 100 megapixels (doc/pictures.md, "Limits"). */
 static const struct picture_engine engines[ORDER_TYPE_COUNT] = {
-    /* Line buffers: 8.2 KiB. Thresholds, which are freed before an encoder runs: 110 MiB. */
+    /*
+     * Line buffers: 8.2 KiB. Thresholds, which are freed before an encoder runs: 110 MiB. A drawing of at
+     * most 16 megapixels also has an index of a byte a pixel; the eighth of picture_allowed_bytes has room
+     * for it.
+     */
     [ORDER_ANTI_AI] = {.side_min_px = picture_protect_side_px,
                        .bytes_px = 3,
                        .bytes_column = 9 * 1024,

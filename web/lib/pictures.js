@@ -42,8 +42,8 @@ async function entryRead(entry, files) {
 export const isPictureName = (name) => NAMES.test(name);
 export const isSystemName = (name) => SYSTEM.test(name);
 
-// Returns {format, width, height}, {kind} of another picture, or null. Like the service, it reads the bytes and ignores
-// the name.
+// Returns {format, width, height}, of a PNG also its depth in bits, {kind} of another picture, or null. Like the
+// service, it reads the bytes and ignores the name.
 export async function pictureInspect(file) {
   for (let bytes = HEAD_BYTES; ; bytes *= 8) {
     const view = new DataView(await file.slice(0, bytes).arrayBuffer());
@@ -56,7 +56,9 @@ export async function pictureInspect(file) {
 function inspect(view) {
   const size = view.byteLength, word = (at) => (at + 4 <= size ? view.getUint32(at) : 0);
   if (size > 3 && view.getUint16(0) === 0xffd8) return inspectJpeg(view);
-  if (word(0) === 0x89504e47 && word(12) === 0x49484452) return { format: "png", width: word(16), height: word(20) };
+  if (word(0) === 0x89504e47 && word(12) === 0x49484452) {
+    return { format: "png", width: word(16), height: word(20), depth: word(24) >>> 24 };
+  }
   if (word(0) === 0x52494646 && word(8) === 0x57454250) return inspectWebp(view, word(12));
   const text = new TextDecoder("latin1").decode(new Uint8Array(view.buffer, 0, Math.min(size, 1024)));
   const kind = OTHERS.find(([at, bytes]) => text.startsWith(bytes, at))?.[2] ?? (/<svg/i.test(text) ? "svg" : null);

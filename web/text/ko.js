@@ -175,7 +175,7 @@ export default {
   "new.anyway": "그래도 주문하기",
   "problem.preview": "이 브라우저에서 이미지를 표시할 수 없습니다. 파일이 손상되었을 수 있으니 다시 내보내세요.",
   "hint.jpeg": "사진이라면 압축된 JPEG보다 PNG나 원본에서 바로 내보낸 파일에 보호 효과가 더 많이 남습니다.",
-  "hint.drawing": "일러스트 {count}개는 PNG에서 커져 모두 합쳐 약 {size}가 됩니다. 부드러운 음영이 있으면 더 커집니다.",
+  "hint.drawing": "일러스트 {count}개는 PNG로 저장하면 커져서, 색이 평평하면 모두 합쳐 약 {size}가 됩니다. 부드러운 음영이 있으면 최대 {most}까지 커집니다.",
   "hint.heic": "iPhone에서 설정 > 카메라 > 포맷 > 높은 호환성을 선택하면 JPEG로 촬영됩니다.",
   "problem.kind.heic": "HEIC 파일(iPhone 사진)입니다. JPEG로 내보낸 뒤 다시 올리세요.",
   "problem.kind.heif": "HEIF 파일(HEIC 또는 AVIF)입니다. JPEG로 내보낸 뒤 다시 올리세요.",
