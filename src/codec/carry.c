@@ -19,9 +19,12 @@ static const float change_most = 16;
 
 /*
  * The share of the mean and the lowest frequency of luma at a higher quality. They take visibility and move
- * an encoder little. With the steps of the file, or without colours, hardly anything else moves.
+ * an encoder little. With the steps of the file, or without colours, hardly anything else moves. With fine
+ * steps of the file, everything moves: halving costs 2 to 10 of 100 parts of the share from quality 88 on. So
+ * the mean step of the file is above this one, that of quality 88.
  */
 static const float low_luma_share = 0.5F;
+static const unsigned low_halved_mean = 14;
 
 /* Steps of a result of a higher quality, by the larger frequency: the change is within them. */
 static const uint16_t luma_steps_most[carry_levels] = {UINT16_MAX, 14, 7};
@@ -35,18 +38,29 @@ static unsigned entry_frequency(unsigned entry)
 
 void carry_finer(struct carry_table *table, unsigned level, bool has_colors)
 {
-    table->is_low_halved = table->is_luma && has_colors;
+    unsigned sum = 0;
     for (unsigned i = 0; i < carry_entries; i++) {
         const unsigned most = table->is_luma ? luma_steps_most[level] : color_steps[entry_frequency(i)];
         const unsigned parts = (table->from[i] + most - 1) / most;
         table->to[i] = (uint16_t)(parts > 1 ? (table->from[i] + parts / 2) / parts : table->from[i]);
+        sum += table->from[i];
     }
+    table->is_low_halved = table->is_luma && has_colors && sum > low_halved_mean * carry_entries;
 }
 
-void carry_resampled(struct carry_table *table)
+/*
+ * A frequency has h times the number in the file's blocks, which are h times as wide.  The noise of a step is
+ * that of a block of h x v times the samples, so the step of equal noise is sqrt(h v) times as large.
+ */
+void carry_resampled(struct carry_table *table, unsigned h, unsigned v)
 {
-    for (unsigned i = 0; i < carry_entries; i++)
-        table->to[i] = color_steps[entry_frequency(i)];
+    const unsigned last = carry_side - 1;
+    for (unsigned i = 0; i < carry_entries; i++) {
+        const unsigned x = i % carry_side * h, y = i / carry_side * v;
+        const unsigned step = table->from[(y < last ? y : last) * carry_side + (x < last ? x : last)];
+        const float alike = rintf((float)step * sqrtf((float)(h * v)));
+        table->to[i] = (uint16_t)fminf(alike, color_steps[entry_frequency(i)]);
+    }
 }
 
 /* ---- blocks of a band */
@@ -141,7 +155,10 @@ static int in_range(float value, unsigned entry)
     return (int)(value < least ? least : value > coefficient_most ? coefficient_most : value);
 }
 
-/* Returns the steps that a coefficient moves by: none below the dead zone, then the nearest, but not many. */
+/*
+ * Returns the steps that a coefficient moves by: those above the dead zone, rounded up, but not many. With a
+ * dead zone of .5 that is the nearest number; above it fewer coefficients move, and by less.
+ */
 static float moved_steps(float wanted, float dead, float step)
 {
     const float size = fmaxf(0, floorf(fabsf(wanted) + 1 - dead)),

@@ -29,12 +29,17 @@ struct carry_table {
     uint16_t to[carry_entries];   /* steps of the result */
 };
 
-/* The steps of a result at a level of codec_change: those of the file, divided, so that its coefficients fit.
+/*
+ * The steps of a result at a level of codec_change: about whole parts of those of the file.  Rounding a step
+ * to a whole number moves coefficients by up to half of the new step.
  */
 void carry_finer(struct carry_table *table, unsigned level, bool has_colors);
 
-/* The steps of a difference of colours that gets the resolution of luma. Its source has no steps. */
-void carry_resampled(struct carry_table *table);
+/*
+ * The steps of a difference of colours that gets the resolution of luma, h x v times the file's.  They are
+ * not coarser than those of the file.
+ */
+void carry_resampled(struct carry_table *table, unsigned h, unsigned v);
 
 /* Luma, blue and red difference (BT.601) of rows of a picture, in levels; beyond its edges the last repeats.
  */

@@ -153,11 +153,16 @@ enum iw_error codec_encode(struct context *context, const struct codec_picture *
     return error;
 }
 
+size_t codec_file_bytes(const struct codec_picture *picture)
+{
+    return picture->keep->end;
+}
+
 bool codec_carries(const struct codec_picture *picture, unsigned finer, const struct codec_limits *limits)
 {
     const struct codec_driver *driver = picture->driver;
     struct codec_header header = picture->header;
-    header.encode_memory_bytes = driver->change_bytes != NULL ? driver->change_bytes(picture, finer > 0) : 0;
+    header.encode_memory_bytes = driver->change_bytes != NULL ? driver->change_bytes(picture, finer) : 0;
     return header.encode_memory_bytes != 0 && limits_fit(limits, &header);
 }
 

@@ -92,23 +92,26 @@ struct codec_change {
     double scale;     /* of the change */
     unsigned finer;   /* level 1..codec_finest: steps and colour resolution are finer; 0: the file's */
     size_t bytes_max; /* 0 means no limit */
-    double dead_max;  /* the most of the next; at least .5, which is rounding */
     double dead;      /* the least change of a coefficient of 0, in its steps; set for bytes_max */
 };
 
 /*
- * True if codec_encode_change is possible for the picture and its memory is within the limits. It is for JPEG
- * with grey or YCbCr.
+ * True if codec_encode_change is possible for the picture, its memory is within the limits, and a level above
+ * 0 is finer than the file. It is for JPEG with grey or YCbCr.
  */
 bool codec_carries(const struct codec_picture *picture, unsigned finer, const struct codec_limits *limits);
 
 /*
- * Encodes the picture as decoded with a change. Coefficients that the change does not move keep their values,
- * so nothing else is lost. The bytes are empty if bytes_max is not kept. Otherwise as codec_encode; the
- * picture's preview is that of codec_preview.
+ * Encodes the picture as decoded with a change. Coefficients that the change does not move keep their values
+ * at level 0; at others they get the nearest of the finer steps. The bytes are empty if bytes_max is not
+ * kept; change->dead is then an estimate that keeps it. Otherwise as codec_encode; the picture's preview is
+ * that of codec_preview.
  */
 enum iw_error codec_encode_change(struct context *context, const struct codec_picture *picture,
                                   struct codec_change *change, struct codec_bytes *bytes) IW_MUST_USE;
+
+/* Size of the JPEG, PNG or WebP that the picture was decoded from, without data behind its end. */
+size_t codec_file_bytes(const struct codec_picture *picture);
 
 /* Renders the preview in the metadata from the pixels. codec_encode does it too. */
 void codec_preview(const struct codec_picture *picture);

@@ -48,7 +48,7 @@ struct codec_driver {
     void (*color)(struct codec_keep *keep); /* after a grey picture got colours; may be NULL */
     /* For codec_encode_change; NULL if the format has no coefficients to choose. Peak memory with the pixels;
      * 0 if this picture has none. */
-    uint64_t (*change_bytes)(const struct codec_picture *picture, bool is_finer);
+    uint64_t (*change_bytes)(const struct codec_picture *picture, unsigned finer);
     enum iw_error (*encode_change)(struct context *context, const struct codec_picture *picture,
                                    struct codec_change *change, struct codec_bytes *bytes);
 };

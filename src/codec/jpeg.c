@@ -509,6 +509,7 @@ static void jpeg_step_decode(struct jpeg_job *job)
     job->keep->jpeg.is_unoptimised = job->is_unoptimised;
     while (in->output_scanline < in->output_height)
         row_read(job, (unsigned char *)job->image->pixels + in->output_scanline * job->image->stride_bytes);
+    job->keep->jpeg.is_smoothed = in->progressive_mode && !is_refined(in);
     cut_check(job);
     /* jpeg_finish_decompress frees the markers. */
     const struct jpeg_marker_struct *marker = in->marker_list;
@@ -823,21 +824,43 @@ static bool is_resampled(const struct keep_jpeg *keep, int c, bool is_finer)
            (keep->h_sampling[c] != keep->h_sampling[0] || keep->v_sampling[c] != keep->v_sampling[0]);
 }
 
-/* Grey and YCbCr, whose first component has the full resolution. */
+/* Grey and YCbCr, whose first component has the full resolution, and whose pixels are those of its
+ * coefficients. */
 static bool is_carrier(const struct keep_jpeg *keep)
 {
     bool is_whole = true;
     for (int c = 0; c < keep->component_count; c++)
         is_whole = is_whole && keep->h_sampling[0] % keep->h_sampling[c] == 0 &&
                    keep->v_sampling[0] % keep->v_sampling[c] == 0;
-    return is_whole && !keep->is_unoptimised && is_optimised(keep->coefficient_bytes) &&
+    return is_whole && !keep->is_smoothed && !keep->is_unoptimised && is_optimised(keep->coefficient_bytes) &&
            (keep->color_space == JCS_GRAYSCALE || keep->color_space == JCS_YCbCr);
 }
 
+/* Sets the steps of a level. Returns false if no step and no resolution is finer than in the file. */
+static bool tables_set(const struct keep_jpeg *file, unsigned finer, struct carry_table *tables)
+{
+    bool is_changed = false;
+    for (int c = 0; c < file->component_count; c++) {
+        struct carry_table *table = &tables[c];
+        const bool is_new = is_resampled(file, c, finer > 0);
+        *table = (struct carry_table){.is_luma = c == 0};
+        memcpy(table->from, file->quant[c], sizeof table->from);
+        memcpy(table->to, file->quant[c], sizeof table->to);
+        if (is_new)
+            carry_resampled(table, (unsigned)(file->h_sampling[0] / file->h_sampling[c]),
+                            (unsigned)(file->v_sampling[0] / file->v_sampling[c]));
+        else if (finer > 0)
+            carry_finer(table, finer, file->component_count > 1);
+        is_changed = is_changed || is_new || memcmp(table->from, table->to, sizeof table->to) != 0;
+    }
+    return is_changed;
+}
+
 /* Coefficients of the file and those of resampled components, and a band of the change and of the picture. */
-static uint64_t jpeg_change_bytes(const struct codec_picture *picture, bool is_finer)
+static uint64_t jpeg_change_bytes(const struct codec_picture *picture, unsigned finer)
 {
     const struct keep_jpeg *keep = &picture->keep->jpeg;
+    struct carry_table tables[color_components];
     uint64_t band_bytes = (uint64_t)(2 * color_components * DCTSIZE * sizeof(float)) *
                           (unsigned)keep->v_sampling[0] * (picture->header.width_px + 4 * DCTSIZE);
     uint64_t plane_bytes = (uint64_t)(picture->header.width_px + 2 * DCTSIZE) *
@@ -846,14 +869,16 @@ static uint64_t jpeg_change_bytes(const struct codec_picture *picture, bool is_f
         (uint64_t)picture->header.width_px * picture->header.height_px * picture->header.channels +
         keep->coefficient_bytes + band_bytes;
     for (int c = 0; c < keep->component_count; c++)
-        bytes += is_resampled(keep, c, is_finer) ? plane_bytes : 0;
-    return is_carrier(keep) ? bytes : 0;
+        bytes += is_resampled(keep, c, finer > 0) ? plane_bytes : 0;
+    return is_carrier(keep) && (finer == 0 || tables_set(keep, finer, tables)) ? bytes : 0;
 }
 
 /* As many restarts as in the file, whose units have more blocks of luma. */
 static unsigned restart_finer(const struct keep_jpeg *file)
 {
-    const unsigned interval = file->restart_interval * (unsigned)(file->h_sampling[0] * file->v_sampling[0]);
+    const bool is_interleaved = file->component_count > 1;
+    const unsigned blocks = is_interleaved ? (unsigned)(file->h_sampling[0] * file->v_sampling[0]) : 1;
+    const unsigned interval = file->restart_interval * blocks;
     return interval < UINT16_MAX ? interval : UINT16_MAX;
 }
 
@@ -865,16 +890,9 @@ static void change_settings(struct jpeg_job *job)
     const struct keep_jpeg file = *keep;
     if (job->change->finer > 0)
         keep->restart_interval = restart_finer(&file);
+    tables_set(&file, job->change->finer, job->tables);
     for (int c = 0; c < keep->component_count; c++) {
-        struct carry_table *table = &job->tables[c];
-        table->is_luma = c == 0;
-        memcpy(table->from, file.quant[c], sizeof table->from);
-        memcpy(table->to, file.quant[c], sizeof table->to);
-        if (is_resampled(&file, c, job->change->finer > 0))
-            carry_resampled(table);
-        else if (job->change->finer > 0)
-            carry_finer(table, job->change->finer, keep->component_count > 1);
-        memcpy(keep->quant[c], table->to, sizeof table->to);
+        memcpy(keep->quant[c], job->tables[c].to, sizeof job->tables[c].to);
         keep->h_sampling[c] = job->change->finer > 0 ? 1 : job->in.comp_info[c].h_samp_factor;
         keep->v_sampling[c] = job->change->finer > 0 ? 1 : job->in.comp_info[c].v_samp_factor;
     }
@@ -1039,18 +1057,13 @@ static double dead_for(const struct carry *carry, size_t size, size_t bytes_max)
 static enum iw_error codec_jpeg_encode_change(struct context *context, const struct codec_picture *picture,
                                               struct codec_change *change, struct codec_bytes *bytes)
 {
-    enum { encodes_most = 3 };
-    for (int i = 0; i < encodes_most && change->dead <= change->dead_max; i++) {
-        struct carry carry = {.dead = (float)change->dead};
-        enum iw_error error = jpeg_change_once(context, picture, change, &carry, bytes);
-        if (error != IW_OK || change->bytes_max == 0)
-            return error;
-        const bool fits = bytes->size <= change->bytes_max;
-        change->dead = dead_for(&carry, bytes->size, change->bytes_max);
-        if (fits)
-            return IW_OK;
+    struct carry carry = {.dead = (float)change->dead};
+    enum iw_error error = jpeg_change_once(context, picture, change, &carry, bytes);
+    if (error != IW_OK || change->bytes_max == 0)
+        return error;
+    change->dead = dead_for(&carry, bytes->size, change->bytes_max);
+    if (bytes->size > change->bytes_max)
         bytes_free(bytes);
-    }
     return IW_OK;
 }
 

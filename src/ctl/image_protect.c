@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/batch.h"
 #include "ctl/table.h"
@@ -171,6 +172,16 @@ static enum iw_error file_protect(struct ctl *ctl, const struct protection *work
     return error;
 }
 
+/* Reads the configuration for the weights, and for the growth if the user may read it. */
+static bool protect_config(struct ctl *ctl, struct config *config)
+{
+    const bool is_readable = ctl->is_config_named || access(ctl->config_path, R_OK) == 0;
+    config_init(config);
+    if (ctl_option(ctl, "--weights") != NULL && (ctl_option(ctl, "--growth") != NULL || !is_readable))
+        return true;
+    return ctl_config_or_defaults(ctl, config);
+}
+
 static enum ctl_exit protect_run(struct ctl *ctl)
 {
     struct protection work = {.strength = PROTECT_STANDARD};
@@ -178,7 +189,7 @@ static enum ctl_exit protect_run(struct ctl *ctl)
     struct config config;
     struct batch batch;
     const char *path = ctl_option(ctl, "--weights");
-    if ((path == NULL || ctl_option(ctl, "--growth") == NULL) && !ctl_config_or_defaults(ctl, &config))
+    if (!protect_config(ctl, &config))
         return CTL_FAILED;
     if ((name != NULL && !protect_strength_by_name(name, &work.strength)) ||
         !ctl_option_integer(ctl, "--seed", 0, INT64_MAX, 0, &work.seed) ||
@@ -204,8 +215,8 @@ const struct ctl_command image_protect_commands[] = {
                  {"--weights", "FILE",
                   "file with the weights of the network, instead of the configured file"},
                  {"--growth", "PERCENT",
-                  "largest result of a JPEG, relative to the file; 100 keeps its quality; the configured one "
-                  "when omitted"},
+                  "largest JPEG of a higher quality, relative to the file; 100 keeps its quality; the "
+                  "configured one when omitted"},
                  {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
                  {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help =

@@ -31,7 +31,8 @@ def test_each_result_has_its_share_of_the_ordered_change(protected):
 def test_a_coarser_file_has_a_smaller_share(protected):
     _, order = protected
     share = {file["fileName"]: file["protection"]["share"] for file in order["files"]}
-    assert share["photo.png"] >= share["fine.jpg"] > share["coarse.jpg"] and share["photo.png"] > share["lossy.webp"], share
+    # A JPEG of quality 99 keeps all. Its change may show up to 5 % more than the budget (doc/protection-engine.md).
+    assert 1.05 * share["photo.png"] >= share["fine.jpg"] > share["coarse.jpg"] and share["photo.png"] > share["lossy.webp"], share
 
 
 def test_one_threshold_decides_about_the_note(protected):

@@ -258,6 +258,7 @@ void clean_jpeg(struct codec_keep *keep, const unsigned char *data, size_t size)
     /* A JPEG without an end marker has no data behind it. */
     if (end < 2 || memcmp(data + end - 2, "\xFF\xD9", 2) != 0)
         end = size;
+    keep->end = end;
     trailer_look(keep, data + end, size - end);
     pieces_clean(keep, jpeg_rules);
     boxes_clean(keep);

@@ -50,6 +50,7 @@ struct keep_jpeg {
     uint64_t coefficient_bytes;
     bool is_progressive;
     bool is_arithmetic;
+    bool is_smoothed;       /* coefficients are missing in a progressive file, so decoders smooth blocks */
     bool is_unoptimised;    /* the coefficients for own Huffman tables do not fit the memory */
     bool is_inverted;       /* CMYK: samples are 255 - ink, as Adobe writes them */
     unsigned char *inks;    /* CMYK: four bytes a pixel, 255 is full ink; malloc'ed */
@@ -91,7 +92,7 @@ struct codec_keep {
     const char *provenance;           /* URL of the removed Content Credentials; NULL if unknown */
     struct keep_thumbnail *thumbnail; /* NULL if there is none */
     size_t chunk_bytes;
-    size_t end;           /* PNG, WebP: end of the picture in the file */
+    size_t end;           /* JPEG, PNG, WebP: end of the picture in the file */
     unsigned color_count; /* of a lossless picture; 0 if unknown, or too many for a palette */
     struct keep_chunk *first;
     struct keep_chunk *last;

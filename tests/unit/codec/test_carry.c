@@ -41,7 +41,6 @@ static struct codec_change change_of(const struct codec_bytes *file, const struc
                                  .row = wave_row,
                                  .user = (void *)(uintptr_t)&picture->image.channels,
                                  .scale = scale,
-                                 .dead_max = 7,
                                  .dead = 0.5};
 }
 
@@ -71,6 +70,91 @@ static void test_unchanged(void)
         struct codec_change change = change_of(&file, &picture, 0);
         struct codec_bytes bytes = changed(&picture, &change, &result);
         CU_ASSERT(is_same(&picture.image, &result.image));
+        codec_picture_free(&picture);
+        codec_picture_free(&result);
+        bytes_free(&file);
+        bytes_free(&bytes);
+    }
+}
+
+/* Returns the root of the mean square of what differs. */
+static double apart(const struct image *one, const struct image *other)
+{
+    double squares = 0;
+    const size_t count = (size_t)one->height_px * one->width_px * one->channels;
+    for (uint32_t y = 0; y < one->height_px; y++) {
+        const unsigned char *left = image_row(one, y), *right = image_row(other, y);
+        for (uint32_t i = 0; i < one->width_px * one->channels; i++)
+            squares += (left[i] - right[i]) * (double)(left[i] - right[i]);
+    }
+    return sqrt(squares / (double)count);
+}
+
+/* Without a change, the noise of finer steps is less than that of the largest, evenly spread: step /
+ * sqrt(12). */
+static void test_unchanged_finer(void)
+{
+    static const double steps_most[codec_finest + 1] = {0, 14, 7};
+    for (int i = 0; i < file_count; i++) {
+        struct codec_picture picture, result;
+        struct codec_bytes file = make_picture(&files[i]);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        for (unsigned finer = 1; finer <= codec_finest; finer++) {
+            struct codec_change change = change_of(&file, &picture, 0);
+            change.finer = finer;
+            struct codec_bytes bytes = changed(&picture, &change, &result);
+            if (getenv("SHOW") != NULL)
+                printf("  %s %u: %.2f\n", files[i].name, finer, apart(&picture.image, &result.image));
+            CU_ASSERT(apart(&picture.image, &result.image) < steps_most[finer] / sqrt(12));
+            codec_picture_free(&result);
+            bytes_free(&bytes);
+        }
+        codec_picture_free(&picture);
+        bytes_free(&file);
+    }
+}
+
+/* Differences of colours at the resolution of luma have no coarser steps than the file. */
+static void test_resampled(void)
+{
+    struct carry_table table = {.is_luma = false};
+    for (unsigned i = 0; i < carry_entries; i++)
+        table.from[i] = 1;
+    carry_resampled(&table, 2, 2);
+    for (unsigned i = 0; i < carry_entries; i++)
+        CU_ASSERT_EQUAL(table.to[i], 2);
+    for (unsigned i = 0; i < carry_entries; i++)
+        table.from[i] = (uint16_t)(1 + i % carry_side);
+    carry_resampled(&table, 2, 1);
+    CU_ASSERT_EQUAL(table.to[0], 1);
+    CU_ASSERT_EQUAL(table.to[2], 7); /* frequency 4 of the file's blocks: 5 sqrt(2) */
+    memset(table.from, 0x10, sizeof table.from);
+    carry_resampled(&table, 2, 2);
+    CU_ASSERT_EQUAL(table.to[0], 8);
+}
+
+/* As many restarts as in the file: a unit of one component is a block. */
+static void test_restarts(void)
+{
+    static const struct {
+        struct made_spec spec;
+        unsigned interval;
+    } made[] = {
+        {{"grey", FORMAT_JPEG, width_px, height_px, 1, false, .sampling = 22, .quality = 60, .restart = 3},
+         3},
+        {{"4:2:0", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 22, .quality = 60, .restart = 3},
+         12},
+    };
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        struct codec_picture picture, result;
+        struct codec_bytes file = make_picture(&made[i].spec);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        struct codec_change change = change_of(&file, &picture, 1);
+        change.finer = 1;
+        struct codec_bytes bytes = changed(&picture, &change, &result);
+        const unsigned char *restarts = memmem(bytes.data, bytes.size, "\xff\xdd\x00\x04", 4);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(restarts);
+        CU_ASSERT_EQUAL(restarts[4] * 256U + restarts[5], made[i].interval);
         codec_picture_free(&picture);
         codec_picture_free(&result);
         bytes_free(&file);
@@ -120,7 +204,7 @@ static void test_changed(void)
     }
 }
 
-/* The dead zone grows until the result fits. A limit that nothing fits gives no bytes. */
+/* A result that does not fit gives no bytes, and a dead zone that fits. */
 static void test_bytes_max(void)
 {
     struct codec_picture picture, result;
@@ -132,20 +216,70 @@ static void test_bytes_max(void)
     codec_picture_free(&result);
     change.bytes_max = bytes.size * 9 / 10;
     bytes_free(&bytes);
-    bytes = changed(&picture, &change, &result);
-    CU_ASSERT(bytes.size <= change.bytes_max && change.dead > 0.5);
-    codec_picture_free(&result);
+    CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
+    CU_ASSERT_PTR_NULL(none.data);
+    CU_ASSERT(change.dead > 0.5);
+    for (int try = 0; try < 3 && none.data == NULL; try++)
+        CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
+    CU_ASSERT_PTR_NOT_NULL(none.data);
+    CU_ASSERT(none.size <= change.bytes_max);
+    bytes_free(&none);
     change.bytes_max = file.size / 4;
     CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
     CU_ASSERT_PTR_NULL(none.data);
-    change = change_of(&file, &picture, 1);
-    change.bytes_max = bytes.size / 2;
-    change.dead_max = 0.5;
-    CU_ASSERT_EQUAL(codec_encode_change(&context, &picture, &change, &none), IW_OK);
-    CU_ASSERT_PTR_NULL(none.data);
+    CU_ASSERT(change.dead > 7);
     codec_picture_free(&picture);
-    bytes_free(&bytes);
     bytes_free(&file);
+}
+
+/* Cuts a progressive file after its first scan. */
+static struct codec_bytes scan_first(const struct codec_bytes *file)
+{
+    const unsigned char *data = file->data;
+    size_t at = (size_t)((unsigned char *)memmem(data, file->size, "\xff\xda", 2) - data) + 2;
+    while (data[at] != 0xFF || data[at + 1] == 0)
+        at++;
+    struct codec_bytes cut = {malloc(at + 2), at + 2};
+    memcpy(cut.data, data, at);
+    memcpy((unsigned char *)cut.data + at, "\xff\xd9", 2);
+    return cut;
+}
+
+/* The pixels of a file with missing coefficients are smoothed, so its coefficients are others. */
+static void test_smoothed(void)
+{
+    struct codec_picture picture;
+    struct codec_bytes whole = make_picture(&files[2]), cut = scan_first(&whole);
+    CU_ASSERT_EQUAL_FATAL(decode(&cut, &no_limits, &picture), IW_OK);
+    for (unsigned finer = 0; finer <= codec_finest; finer++)
+        CU_ASSERT_FALSE(codec_carries(&picture, finer, &no_limits));
+    codec_picture_free(&picture);
+    bytes_free(&whole);
+    bytes_free(&cut);
+}
+
+/* A level without a finer step is none. */
+static void test_levels(void)
+{
+    static const struct {
+        struct made_spec spec;
+        bool carries[codec_finest + 1];
+    } made[] = {
+        {{"4:2:0", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 22, .quality = 98},
+         {true, true, true}},
+        {{"4:4:4", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 98}, {true}},
+        {{"4:4:4 95", FORMAT_JPEG, width_px, height_px, 3, false, .sampling = 11, .quality = 95},
+         {true, false, true}},
+    };
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        struct codec_picture picture;
+        struct codec_bytes file = make_picture(&made[i].spec);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        for (unsigned finer = 0; finer <= codec_finest; finer++)
+            CU_ASSERT_EQUAL(codec_carries(&picture, finer, &no_limits), made[i].carries[finer]);
+        codec_picture_free(&picture);
+        bytes_free(&file);
+    }
 }
 
 /* Other formats and colours, and pictures without room in memory, are encoded from pixels. */
@@ -195,6 +329,11 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"carry: the transform", test_transform},
         {"carry: nothing changes without a change", test_unchanged},
+        {"carry: finer steps add little noise", test_unchanged_finer},
+        {"carry: steps of colours of a higher resolution", test_resampled},
+        {"carry: restarts", test_restarts},
+        {"carry: a level is finer than the file", test_levels},
+        {"carry: a file with missing coefficients", test_smoothed},
         {"carry: the result has the change", test_changed},
         {"carry: the limit of bytes is kept", test_bytes_max},
         {"carry: which pictures", test_carriers},
