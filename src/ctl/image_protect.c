@@ -41,6 +41,13 @@ static double sample_level(const struct image *image, uint32_t y, size_t at)
     return sample / 257.0;
 }
 
+static bool is_hidden(const struct image *image, uint32_t y, uint32_t x)
+{
+    const size_t alpha = (size_t)(x + 1) * image->channels - 1;
+    return image_has_alpha(image) && sample_level(image, y, alpha) <= 0;
+}
+
+/* Pixels with alpha 0 do not count. */
 static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
 {
     const struct tint_comparison *comparison = user;
@@ -49,6 +56,8 @@ static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struc
     for (uint32_t y = 0; y < rows->height_px; y++)
         for (uint32_t x = 0; x < rows->width_px; x++)
             for (unsigned color = 0; color < summary->colors; color++) {
+                if (is_hidden(comparison->original, first_row_px + y, x))
+                    continue;
                 const unsigned result_color = image_has_color(rows) ? color : 0; /* a palette of greys */
                 summary->tint[color] +=
                     sample_level(rows, y, (size_t)x * rows->channels + result_color) -

@@ -356,6 +356,34 @@ static void test_trailer(void)
     bytes_free(&file);
 }
 
+/* Encodes a WebP whose left half has alpha 0. */
+static struct codec_bytes hidden_make(void)
+{
+    const struct made_spec spec = {"hidden", FORMAT_WEBP, 256, 128, 4, false, .quality = 60};
+    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct codec_picture picture;
+    decode(&made, &picture);
+    for (uint32_t y = 0; y < spec.height_px; y++)
+        for (uint32_t x = 0; x < spec.width_px; x++)
+            ((uint8_t *)image_row(&picture.image, y))[x * 4 + 3] = x < spec.width_px / 2 ? 0 : 255;
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
+    codec_picture_free(&picture);
+    bytes_free(&made);
+    return file;
+}
+
+/* The report does not count hidden pixels, whose colours the encoder changes. */
+static void test_hidden(void)
+{
+    struct codec_bytes file = hidden_make();
+    struct codec_picture picture;
+    decode(&file, &picture);
+    const struct protect_report report = protect_and_look(&file, &picture, PROTECT_STANDARD);
+    CU_ASSERT(report.share > 0 && report.share < 1);
+    codec_picture_free(&picture);
+    bytes_free(&file);
+}
+
 /* ---- drawings */
 
 enum { drawing_px = 256, disc_px = 80 };
@@ -530,6 +558,7 @@ int main(void)
     CU_add_test(suite, "a JPEG has a smaller share than a PNG", test_shares);
     CU_add_test(suite, "a larger JPEG keeps more", test_growth);
     CU_add_test(suite, "data behind a JPEG do not count", test_trailer);
+    CU_add_test(suite, "hidden pixels do not count", test_hidden);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_add_test(suite, "a drawing stays a file of a drawing", test_drawings);
     CU_add_test(suite, "a drawing on white keeps the stronger change", test_white);
