@@ -435,23 +435,27 @@ def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(s
     assert all(sorted(one) == sorted(texts) for one in details)
 
 
-def flat(color, side=1300):
-    return pictures.encode(Image.new("RGB", (side, side), color), "PNG")
-
-
-def test_a_flat_picture_grows_to_the_floor_and_not_above_it(stack):
-    """A PNG of one colour becomes some 150 times as large. Pixel art and small flat pictures stay below the floor."""
+def test_a_smooth_picture_grows_to_the_floor_and_not_above_it(stack):
+    """A PNG of equal rows becomes hundreds of times as large. Pictures of few colours and small ones stay below the floor."""
+    def ramps(count):
+        picture = Image.new("RGB", (256 * count, 256 * count))
+        up = Image.linear_gradient("L").rotate(90)
+        for place in range(count * count):
+            picture.paste(Image.merge("RGB", (up, up.rotate(180), up)), (256 * (place % count), 256 * (place // count)))
+        return pictures.encode(picture, "PNG")
     account = stack.account_new()
     art = pictures.scene(32, 32).resize((512, 512), 0)
+    flat = Image.new("RGB", (1300, 1300), (200, 30, 30))
     with stack.configured("image", "result_floor_bytes", str(1 << 20)):
-        order = account.order_whole([("large.png", flat((200, 30, 30))), ("small.png", flat((200, 30, 30), 600)),
-                                     ("art.png", pictures.encode(art, "PNG"))])
+        order = account.order_whole([("large.png", ramps(5)), ("small.png", ramps(1)),
+                                     ("flat.png", pictures.encode(flat, "PNG")), ("art.png", pictures.encode(art, "PNG"))])
     errors = {file["fileName"]: file["error"] for file in order["files"]}
-    assert order["status"] == "complete" and errors["small.png"] is None and errors["art.png"] is None, order["errors"]
+    assert order["status"] == "complete", order["errors"]
+    assert [name for name, error in errors.items() if error is not None] == ["large.png"], errors
     assert errors["large.png"]["code"] == "IMAGE_TOO_LARGE" and "more than 100 times" in errors["large.png"]["message"]
     names = [row[0] for row in stack.sql(f"SELECT f.name FROM results r JOIN files f ON f.id = r.file_id "
                                          f"WHERE r.order_id = {order['orderId']}")]
-    assert sorted(names) == ["art.png", "small.png"]
+    assert sorted(names) == ["art.png", "flat.png", "small.png"]
 
 
 def test_a_result_out_of_proportion_to_its_source_is_refused(stack, png):
