@@ -132,7 +132,8 @@ def upload_table(options, engine, groups):
 
 def removal_table(options, engine, groups):
     """The shift after original and result are processed alike, in per cent of the shift before."""
-    yield ["Left of the shift, %, after"], ["%s, %s" % (kind, title) for title in groups for kind in bench.FILES], "%.0f"
+    short = [title.removeprefix("photographs of the ").removesuffix(" photographs") for title in groups]
+    yield ["Left of the shift, %, after"], ["%s, %s" % (kind, title) for title in short for kind in bench.FILES], "%.0f"
     found = [engine.group(pictures) for pictures in groups.values()]
     plain = [mean_shifts(options, group) for group in found]
     for name, process in REMOVAL.items():

@@ -108,6 +108,8 @@ def test_the_pages_of_the_operator(reader, owner, operator, filled):
     users = operator.get("/admin/users?limit=100").data["users"]
     accounts = operator.get("/admin/accounts?limit=100").data["accounts"]
     reader.own |= {one[name] for one in users for name in ("name", "email", "accountName")} | {one["name"] for one in accounts}
+    own = operator.get("/session").data  # not among the newest hundred users
+    reader.own |= {own["user"]["name"], own["account"]["name"]}
     assert operator.patch("/user", {"language": "ko"}).status == 200
     try:
         reader.enter(operator)
