@@ -1044,7 +1044,7 @@ static enum iw_error jpeg_change_once(struct context *context, const struct code
 
 /*
  * Bits of a coefficient that is not 0 (tools/train/coding.py). The aim is a little below the limit, because
- * the estimate has an error of some per cent of what is saved.
+ * the estimate of the saved bits errs by a few per cent.
  */
 static const double coefficient_bits = 5.06, size_aim = 0.985;
 

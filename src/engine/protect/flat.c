@@ -133,10 +133,20 @@ static int slots_compare(const void *left, const void *right)
     return one->key < other->key ? -1 : one->key > other->key;
 }
 
-/* Takes the largest colours. Returns their share of the picture. */
+/* Returns the number of pixels that can be seen. */
+static uint64_t pixels_seen(const struct image *image)
+{
+    uint64_t seen = 0;
+    for (uint32_t y = 0; y < image->height_px; y++)
+        for (uint32_t x = 0; x < image->width_px; x++)
+            seen += !image_has_alpha(image) || (pixel_key(image, x, y) & UINT8_MAX) != 0;
+    return seen;
+}
+
+/* Takes the largest colours. Returns their share of the pixels that can be seen. */
 static double colors_choose(struct flat *flat, struct flat_slot *slots)
 {
-    const uint64_t pixels = (uint64_t)flat->image->width_px * flat->image->height_px;
+    const uint64_t pixels = pixels_seen(flat->image);
     uint64_t covered = 0;
     qsort(slots, slots_count, sizeof *slots, slots_compare);
     while (flat->count < colors_max && (uint64_t)slots[flat->count].count * share_least >= pixels &&
@@ -145,7 +155,7 @@ static double colors_choose(struct flat *flat, struct flat_slot *slots)
             (struct flat_color){.key = slots[flat->count].key, .count = slots[flat->count].count};
         covered += slots[flat->count++].count;
     }
-    return (double)covered / (double)pixels;
+    return pixels > 0 ? (double)covered / (double)pixels : 0;
 }
 
 static unsigned color_find(const struct flat *flat, uint32_t key)

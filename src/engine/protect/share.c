@@ -5,6 +5,7 @@
 
 #include "engine/clones.h"
 #include "engine/protect/share_fitted.h"
+#include "engine/protect/visibility.h"
 
 enum { sum_lanes = 8 }; /* of sums that the compiler keeps in a vector */
 
@@ -39,23 +40,12 @@ void share_begin(struct share_run *run, size_t width_px, unsigned colors, float 
 
 /* ---- rows */
 
-ENGINE_CLONES static void row_opponent(const float *restrict values, size_t count, float *restrict luma,
-                                       float *restrict blue, float *restrict red)
-{
-    for (size_t i = 0; i < count; i++) {
-        const float r = values[3 * i], g = values[3 * i + 1], b = values[3 * i + 2];
-        luma[i] = 0.299f * r + 0.587f * g + 0.114f * b;
-        blue[i] = -0.168736f * r - 0.331264f * g + 0.5f * b;
-        red[i] = 0.5f * r - 0.418688f * g - 0.081312f * b;
-    }
-}
-
 static void row_put(float *const planes[share_planes], const float *values, size_t count, unsigned colors)
 {
     if (colors == 1)
         memcpy(planes[0], values, count * sizeof *values);
     else
-        row_opponent(values, count, planes[0], planes[1], planes[2]);
+        visibility_opponent(values, count, planes[0], planes[1], planes[2]);
 }
 
 /* Adds the sums of two rows' products: squares of the wanted row, products, squares of the change. */

@@ -205,8 +205,7 @@ static void pyramid_add(struct visibility_run *run, struct pyramid *pyramid, uns
             pyramid_add(run, pyramid, at + 1);
 }
 
-/* Splits a row of RGB into rows of luma, blue and red difference. */
-ENGINE_CLONES static void row_opponent(const float *restrict values, size_t count, float *restrict luma,
+ENGINE_CLONES void visibility_opponent(const float *restrict values, size_t count, float *restrict luma,
                                        float *restrict blue, float *restrict red)
 {
     for (size_t i = 0; i < count; i++) {
@@ -232,8 +231,8 @@ ENGINE_CLONES static void row_rgb(const float *restrict luma, const float *restr
 static void pixels_put(const struct pyramid *pyramid, unsigned y, const float *values)
 {
     const struct level *level = &pyramid->levels[0];
-    row_opponent(values, level->width, level_row(level, 0, y), level_row(level, 1, y),
-                 level_row(level, 2, y));
+    visibility_opponent(values, level->width, level_row(level, 0, y), level_row(level, 1, y),
+                        level_row(level, 2, y));
 }
 
 /* ---- thresholds */

@@ -79,6 +79,10 @@ double visibility_total(const struct visibility *visibility);
  */
 double visibility_even(struct visibility *visibility);
 
+/* Splits a row of RGB into rows of luma, blue and red difference (BT.601). */
+void visibility_opponent(const float *restrict values, size_t count, float *restrict luma,
+                         float *restrict blue, float *restrict red);
+
 /*
  * Writes a whole row of a map, enlarged by visibility_block or visibility_cell_px, bilinear. The array line
  * is scratch for two more values than the map has columns.

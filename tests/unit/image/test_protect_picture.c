@@ -388,7 +388,7 @@ static void test_hidden(void)
 
 enum { drawing_px = 256, disc_px = 80 };
 
-/* Encodes a disc on a ground, with a grey outline of one pixel. */
+/* Encodes a disc on a ground, with a grey outline of one pixel. With alpha, two fifths of it are hidden. */
 static struct codec_bytes drawing_make(enum format format, uint32_t channels)
 {
     const struct made_spec spec = {.format = format,
@@ -407,6 +407,8 @@ static struct codec_bytes drawing_make(enum format format, uint32_t channels)
             uint8_t *pixel = (uint8_t *)image_row(&picture.image, y) + x * channels;
             for (uint32_t i = 0; i < channels; i++)
                 pixel[i] = i == 3 ? 255 : (uint8_t)(tone + 20 * i);
+            if (channels == 4 && y >= drawing_px * 3 / 5)
+                memset(pixel, 0, channels);
         }
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
     codec_picture_free(&picture);

@@ -482,7 +482,8 @@ static void share_row_draw(unsigned y, float *levels)
                 sinf((float)(x + c) * 1.9f) + sinf((float)(x + 2 * y + 9 * c) / 7) + sinf((float)y / 30);
 }
 
-/* The sums of a wanted change and of what is left of it: scaled; a part of the odd columns. */
+/* Returns the sums of a wanted change and of the change that a result keeps: all of it times a scale, odd
+ * columns times another one. */
 static struct share_sums share_drawn(float scale, float odd)
 {
     float *memory = calloc(share_floats(share_width, 3), sizeof *memory);
