@@ -34,7 +34,9 @@ enum {
     quotas_pause_max_ms = 30000, /* half of the shortest interval of an account */
     census_step_ms = 20,
     census_pause_ms = 10000,
+    census_pause_max_ms = 30000,
     index_pause_ms = 1000,
+    index_pause_max_ms = 10000,
     index_busy_factor = 4,
     index_idle_factor = 50,
     unfinished_age_s = 24 * 60 * 60,
@@ -132,19 +134,21 @@ static int64_t periodic_orphans(struct periodic *periodic)
                                                                        : orphans_pause_ms;
 }
 
-/*
- * Reads the rows of an account.  The pause is twenty times as long as the work.  A step may have waited for a
- * lock instead, so the pause is at most half of the interval of an account.
- */
+/* The pause is a multiple of the work.  It has a bound, because the work may have waited for a lock. */
+static int64_t pause_after(int64_t begin_ms, int64_t factor, int64_t least_ms, int64_t most_ms)
+{
+    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * factor;
+    return pause_ms < least_ms ? least_ms : pause_ms > most_ms ? most_ms : pause_ms;
+}
+
+/* Reads the rows of an account. */
 static int64_t periodic_quotas(struct periodic *periodic)
 {
     bool is_done = false;
     int64_t begin_ms = clock_monotonic_ms();
     enum iw_error error = quota_reconcile(&periodic->shared->domain, &is_done);
     shared_database_report(periodic->shared, error, "reconcile_failed");
-    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
-    pause_ms = pause_ms < quotas_pause_max_ms ? pause_ms : quotas_pause_max_ms;
-    return is_done && pause_ms > quotas_step_ms ? pause_ms : is_done ? quotas_step_ms : quotas_pause_ms;
+    return is_done ? pause_after(begin_ms, 20, quotas_step_ms, quotas_pause_max_ms) : quotas_pause_ms;
 }
 
 /* Failed jobs that an operator retries in the console. */
@@ -170,7 +174,7 @@ static int64_t periodic_users(struct periodic *periodic)
     return error == IW_OK && requests + others >= users_step ? 0 : users_pause_ms;
 }
 
-/* Writes segments of orders for lists.  The pause is a multiple of the work. */
+/* Writes segments of orders for lists. */
 static int64_t periodic_index(struct periodic *periodic)
 {
     bool is_changed = false;
@@ -178,23 +182,20 @@ static int64_t periodic_index(struct periodic *periodic)
     enum iw_error error =
         order_search_index(&periodic->shared->domain, &periodic->index_after_id, &is_changed);
     shared_database_report(periodic->shared, error, "index_failed");
-    int64_t spent_ms = clock_monotonic_ms() - begin_ms;
-    if (is_changed && error == IW_OK)
-        return spent_ms * index_busy_factor;
-    return spent_ms * index_idle_factor > index_pause_ms ? spent_ms * index_idle_factor : index_pause_ms;
+    return is_changed && error == IW_OK
+               ? pause_after(begin_ms, index_busy_factor, 0, index_pause_max_ms)
+               : pause_after(begin_ms, index_idle_factor, index_pause_ms, index_pause_max_ms);
 }
 
-/* Counts a slice of a table.  The pause is twenty times as long as the work. */
+/* Counts a slice of a table. */
 static int64_t periodic_census(struct periodic *periodic)
 {
     bool is_round = false;
     int64_t begin_ms = clock_monotonic_ms();
     enum iw_error error = census_step(&periodic->shared->domain.db, &periodic->census, &is_round);
     shared_database_report(periodic->shared, error, "census_failed");
-    int64_t pause_ms = (clock_monotonic_ms() - begin_ms) * 20;
-    return is_round || error != IW_OK  ? census_pause_ms
-           : pause_ms > census_step_ms ? pause_ms
-                                       : census_step_ms;
+    return is_round || error != IW_OK ? census_pause_ms
+                                      : pause_after(begin_ms, 20, census_step_ms, census_pause_max_ms);
 }
 
 /* This process keeps the keys that it read at the start, so only a restart can change the result. */

@@ -387,6 +387,12 @@ def test_the_words_of_a_deleted_order_are_deleted(stack):
     known_orders.check(keyword="i")
 
 
+def test_the_index_goes_on_soon_after_it_waited_for_a_lock(stack):
+    """The pause after a step is a multiple of the step's time, with a bound."""
+    stack.sql("LOCK TABLES order_segments WRITE; DO SLEEP(4)")
+    KnownOrders(stack, 200, 12).wait_indexed(100, seconds=60)
+
+
 def test_an_account_is_deleted_with_its_words(stack):
     known_orders = KnownOrders(stack, 200, 7)
     known_orders.wait_indexed(100)
