@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "engine/clones.h"
+
 /* Parts of a step in a bin of the waiting coefficients. */
 enum { bin_parts = 32 };
 
@@ -15,7 +17,7 @@ static const float nonzero_dead = 0.4F, rounding_dead = 0.5F;
  * Large single steps show more than they move (visibility is pooled with exponent 4): a coefficient changes
  * by one step, or up to this number of levels.
  */
-static const float change_most = 16;
+enum { change_most = 16 };
 
 /*
  * The share of the mean and the lowest frequency of luma at a higher quality. They take visibility and move
@@ -65,9 +67,9 @@ void carry_resampled(struct carry_table *table, unsigned h, unsigned v)
 
 /* ---- blocks of a band */
 
-static void row_color(const struct carry_band *band, size_t at, const float *levels, size_t width_px)
+ENGINE_CLONES static void row_color(const float *restrict levels, size_t width_px, float *restrict luma,
+                                    float *restrict blue, float *restrict red)
 {
-    float *luma = band->planes[0] + at, *blue = band->planes[1] + at, *red = band->planes[2] + at;
     for (size_t x = 0; x < width_px; x++) {
         const float r = levels[3 * x], g = levels[3 * x + 1], b = levels[3 * x + 2];
         luma[x] = 0.299F * r + 0.587F * g + 0.114F * b;
@@ -81,7 +83,7 @@ void carry_band_put(const struct carry_band *band, size_t row, const float *leve
 {
     const size_t at = row * band->width;
     if (colors == 3)
-        row_color(band, at, levels, width_px);
+        row_color(levels, width_px, band->planes[0] + at, band->planes[1] + at, band->planes[2] + at);
     else
         for (size_t x = 0; x < width_px; x++)
             band->planes[0][at + x] = levels[x];
@@ -103,88 +105,101 @@ static void block_means(const float *from, size_t stride, unsigned h, unsigned v
         }
 }
 
-/* The orthonormal DCT: cosines[i][x] = c(i) cos((2x + 1) i pi / 16). */
-#define COSINES(a, b, c, d)                                                                                  \
-    {                                                                                                        \
-        a, b, c, d, d, c, b, a                                                                               \
-    }
-#define SINES(a, b, c, d)                                                                                    \
-    {                                                                                                        \
-        a, b, c, d, -(d), -(c), -(b), -(a)                                                                   \
-    }
+/* The orthonormal DCT: cosines[x][i] = c(i) cos((2x + 1) i pi / 16). */
 static const float cosines[carry_side][carry_side] = {
-    COSINES(.35355339F, .35355339F, .35355339F, .35355339F),
-    SINES(.49039264F, .41573481F, .27778512F, .09754516F),
-    COSINES(.46193977F, .19134172F, -.19134172F, -.46193977F),
-    SINES(.41573481F, -.09754516F, -.49039264F, -.27778512F),
-    COSINES(.35355339F, -.35355339F, -.35355339F, .35355339F),
-    SINES(.27778512F, -.49039264F, .09754516F, .41573481F),
-    COSINES(.19134172F, -.46193977F, .46193977F, -.19134172F),
-    SINES(.09754516F, -.27778512F, .41573481F, -.49039264F),
+    {.35355339F, .49039264F, .46193977F, .41573481F, .35355339F, .27778512F, .19134172F, .09754516F},
+    {.35355339F, .41573481F, .19134172F, -.09754516F, -.35355339F, -.49039264F, -.46193977F, -.27778512F},
+    {.35355339F, .27778512F, -.19134172F, -.49039264F, -.35355339F, .09754516F, .46193977F, .41573481F},
+    {.35355339F, .09754516F, -.46193977F, -.27778512F, .35355339F, .41573481F, -.19134172F, -.49039264F},
+    {.35355339F, -.09754516F, -.46193977F, .27778512F, .35355339F, -.41573481F, -.19134172F, .49039264F},
+    {.35355339F, -.27778512F, -.19134172F, .49039264F, -.35355339F, -.09754516F, .46193977F, -.41573481F},
+    {.35355339F, -.41573481F, .19134172F, .09754516F, -.35355339F, .49039264F, -.46193977F, .27778512F},
+    {.35355339F, -.49039264F, .46193977F, -.41573481F, .35355339F, -.27778512F, .19134172F, -.09754516F},
 };
-#undef COSINES
-#undef SINES
 
-/* Transforms the columns of a block and turns it: rows become columns. */
-static void columns_transform(const float *restrict block, float *restrict turned)
+/* Transforms columns, whose samples are stride apart, then rows. */
+ENGINE_CLONES static void block_transform(const float *restrict block, size_t stride,
+                                          float *restrict coefficients)
 {
-    for (unsigned i = 0; i < carry_side; i++) {
-        float sums[carry_side] = {0};
+    float columns[carry_side][carry_side] = {{0}};
+    for (unsigned i = 0; i < carry_side; i++)
         for (unsigned y = 0; y < carry_side; y++)
             for (unsigned x = 0; x < carry_side; x++)
-                sums[x] += cosines[i][y] * block[y * carry_side + x];
+                columns[i][x] += cosines[y][i] * block[y * stride + x];
+    for (unsigned i = 0; i < carry_side; i++) {
+        float sums[carry_side] = {0};
         for (unsigned x = 0; x < carry_side; x++)
-            turned[x * carry_side + i] = sums[x];
+            for (unsigned k = 0; k < carry_side; k++)
+                sums[k] += cosines[x][k] * columns[i][x];
+        for (unsigned k = 0; k < carry_side; k++)
+            coefficients[i * carry_side + k] = sums[k];
     }
 }
 
 void carry_transform(const struct carry_band *band, unsigned plane, size_t x, size_t y, unsigned h,
                      unsigned v, float coefficients[carry_entries])
 {
-    float block[carry_entries], turned[carry_entries];
-    block_means(band->planes[plane] + y * band->width + x, band->width, h, v, block);
-    columns_transform(block, turned);
-    columns_transform(turned, coefficients);
+    const float *from = band->planes[plane] + y * band->width + x;
+    float block[carry_entries];
+    if (h * v > 1)
+        block_means(from, band->width, h, v, block);
+    block_transform(h * v > 1 ? block : from, h * v > 1 ? carry_side : band->width, coefficients);
 }
 
 /* ---- the choice */
 
-static int in_range(float value, unsigned entry)
+void carry_rule(const struct carry *carry, const struct carry_table *table, struct carry_rule *rule)
 {
-    const float least = entry == 0 ? mean_least : -coefficient_most;
-    return (int)(value < least ? least : value > coefficient_most ? coefficient_most : value);
+    for (unsigned i = 0; i < carry_entries; i++) {
+        const bool is_low = table->is_low_halved && entry_frequency(i) <= 1;
+        rule->steps[i] = table->to[i];
+        rule->shares[i] = carry->scale * (is_low ? low_luma_share : 1);
+        rule->most[i] = table->to[i] < change_most ? change_most / table->to[i] : 1;
+        rule->least[i] = i == 0 ? mean_least : -coefficient_most;
+        rule->dead[i] = i == 0 ? rounding_dead : nonzero_dead;
+        rule->dead_zero[i] = i == 0 ? rounding_dead : carry->dead;
+    }
+}
+
+/* Returns the nearest whole number, as rintf does, of one far below 2^22. */
+ENGINE_INLINE float nearest_whole(float value)
+{
+    const float whole = 12582912;
+    return value + whole - whole;
 }
 
 /*
- * Returns the steps that a coefficient moves by: those above the dead zone, rounded up, but not many. With a
- * dead zone of .5 that is the nearest number; above it fewer coefficients move, and by less.
+ * Moves coefficients by the steps above the dead zone, rounded up, but not many.  With a dead zone of .5 that
+ * is the nearest number; above it fewer coefficients move, and by less.  waiting receives the wanted steps of
+ * coefficients that were 0.
  */
-static float moved_steps(float wanted, float dead, float step)
-{
-    const float size = fmaxf(0, floorf(fabsf(wanted) + 1 - dead)),
-                most = fmaxf(1, floorf(change_most / step));
-    return copysignf(fminf(size, most), wanted);
-}
-
-static void waiting_add(struct carry *carry, float wanted)
-{
-    const float bin = fabsf(wanted) * bin_parts;
-    carry->waiting[bin < carry_bins ? (unsigned)bin : carry_bins - 1]++;
-}
-
-void carry_block(struct carry *carry, const struct carry_table *table, const float source[carry_entries],
-                 const float change[carry_entries], int16_t block[carry_entries])
+ENGINE_CLONES static void entries_move(const struct carry_rule *rule, const float *restrict source,
+                                       const float *restrict change, int16_t *restrict block,
+                                       float *restrict waiting)
 {
     for (unsigned i = 0; i < carry_entries; i++) {
-        const float step = table->to[i], base = rintf(source[i] / step);
-        const bool is_low = table->is_low_halved && entry_frequency(i) <= 1, is_zero = base == 0 && i > 0;
-        const float share = carry->scale * (is_low ? low_luma_share : 1);
-        const float wanted = (source[i] + share * change[i]) / step - base;
-        const float dead = is_zero ? carry->dead : i == 0 ? rounding_dead : nonzero_dead;
-        if (is_zero)
-            waiting_add(carry, wanted);
-        block[i] = (int16_t)in_range(base + moved_steps(wanted, dead, step), i);
+        const float step = rule->steps[i], dead = rule->dead[i], dead_zero = rule->dead_zero[i];
+        const int least = rule->least[i], most = rule->most[i];
+        const float base = nearest_whole(source[i] / step);
+        const float wanted = (source[i] + rule->shares[i] * change[i]) / step - base, size = fabsf(wanted);
+        const int above = (int)(size + 1 - (base == 0 ? dead_zero : dead)), steps = above > 0 ? above : 0;
+        const int moved = steps < most ? steps : most;
+        const int value = (int)base + (wanted < 0 ? -moved : moved), bounded = value > least ? value : least;
+        block[i] = (int16_t)(bounded < coefficient_most ? bounded : coefficient_most);
+        waiting[i] = base == 0 ? size : 0;
     }
+}
+
+void carry_block(struct carry *carry, const struct carry_rule *rule, const float source[carry_entries],
+                 const float change[carry_entries], int16_t block[carry_entries])
+{
+    float waiting[carry_entries];
+    entries_move(rule, source, change, block, waiting);
+    for (unsigned i = 1; i < carry_entries; i++)
+        if (waiting[i] >= carry_dead_least) {
+            const float bin = waiting[i] * bin_parts;
+            carry->waiting[bin < carry_bins ? (unsigned)bin : carry_bins - 1]++;
+        }
 }
 
 float carry_dead(const struct carry *carry, double count)

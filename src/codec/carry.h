@@ -16,9 +16,10 @@ static const float carry_dead_least = 0.5F;
 
 /* The rule of a picture. */
 struct carry {
-    float scale;                  /* of the change */
-    float dead;                   /* the least change of a coefficient that is 0, in steps */
-    uint32_t waiting[carry_bins]; /* coefficients that were 0, by their change in parts of a step */
+    float scale; /* of the change */
+    float dead;  /* the least change of a coefficient that is 0, in steps */
+    /* Coefficients that were 0 and want carry_dead_least or more, by their change in parts of a step. */
+    uint32_t waiting[carry_bins];
 };
 
 /* One component. Entries are in the order of rows. */
@@ -56,11 +57,19 @@ void carry_band_put(const struct carry_band *band, size_t row, const float *leve
 void carry_transform(const struct carry_band *band, unsigned plane, size_t x, size_t y, unsigned h,
                      unsigned v, float coefficients[carry_entries]);
 
+/* What entries_move needs, from a table. */
+struct carry_rule {
+    float steps[carry_entries], shares[carry_entries], dead[carry_entries], dead_zero[carry_entries];
+    int most[carry_entries], least[carry_entries];
+};
+
+void carry_rule(const struct carry *carry, const struct carry_table *table, struct carry_rule *rule);
+
 /*
  * Sets the coefficients of a block from its source and a change, both in levels.  A coefficient that
  * does not move keeps its value exactly, if the result has the file's steps.
  */
-void carry_block(struct carry *carry, const struct carry_table *table, const float source[carry_entries],
+void carry_block(struct carry *carry, const struct carry_rule *rule, const float source[carry_entries],
                  const float change[carry_entries], int16_t block[carry_entries]);
 
 /* Returns the dead zone that leaves so many coefficients more at 0 than the last one, or fewer; at least

@@ -951,6 +951,8 @@ static void block_row_set(struct jpeg_job *job, int c, JDIMENSION block_row, siz
     const JDIMENSION count = is_new ? job->in.comp_info[0].width_in_blocks : component->width_in_blocks;
     JBLOCKROW blocks = job->in.mem->access_virt_barray(in, job->results[c], block_row, 1, TRUE)[0];
     float source[carry_entries], change[carry_entries];
+    struct carry_rule rule;
+    carry_rule(&job->carry, &job->tables[c], &rule);
     for (JDIMENSION i = 0; i < count; i++) {
         const size_t x = (size_t)i * h * DCTSIZE;
         carry_transform(&job->bands[0], (unsigned)c, x, band_row, h, v, change);
@@ -958,7 +960,7 @@ static void block_row_set(struct jpeg_job *job, int c, JDIMENSION block_row, siz
             carry_transform(&job->bands[1], (unsigned)c, x, band_row, 1, 1, source);
         for (int k = 0; k < DCTSIZE2 && !is_new; k++)
             source[k] = (float)blocks[i][k] * component->quant_table->quantval[k];
-        carry_block(&job->carry, &job->tables[c], source, change, blocks[i]);
+        carry_block(&job->carry, &rule, source, change, blocks[i]);
     }
 }
 
