@@ -26,7 +26,7 @@ struct statements {
                 "lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND, updated_at = COALESCE(?, "              \
                 "UTC_TIMESTAMP(3)) WHERE id IN " IDS,                                                        \
         .renew = "UPDATE " table " SET lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND WHERE "            \
-                 "status = '" leased "' AND lease_owner = ?",                                                \
+                 "status = '" leased "' AND lease_owner = ? AND FIND_IN_SET(id, ?)",                         \
         .release_owner =                                                                                     \
             "UPDATE " table " SET status = '" waiting "', reason = 'lease_lost', lease_owner "               \
             "= NULL, lease_until = NULL" lost_set " WHERE status = '" leased "' AND lease_owner = ?",        \
@@ -87,11 +87,11 @@ enum iw_error leases_take(const struct db *db, enum leases_table table, const st
     return db_run(db, statements[table].take, values, 3 + leases_rows_max, NULL);
 }
 
-enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, int64_t lease_s,
-                           int64_t *count)
+enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, const char *ids,
+                           int64_t lease_s, int64_t *count)
 {
-    const struct db_value values[] = {db_integer(lease_s), db_text(owner)};
-    return query_change(db, statements[table].renew, values, 2, count);
+    const struct db_value values[] = {db_integer(lease_s), db_text(owner), db_text(ids)};
+    return query_change(db, statements[table].renew, values, 3, count);
 }
 
 enum iw_error leases_release_owner(const struct db *db, enum leases_table table, const char *owner,

@@ -28,9 +28,10 @@ struct leases_request {
 enum iw_error leases_take(const struct db *db, enum leases_table table, const struct leases_request *request,
                           const int64_t *ids, unsigned count) IW_MUST_USE;
 
-/* Renews every lease of an owner and sets count to their number. */
-enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, int64_t lease_s,
-                           int64_t *count) IW_MUST_USE;
+/* Renews an owner's leases of the rows whose ids are in a list with commas, and sets count to their number.
+ */
+enum iw_error leases_renew(const struct db *db, enum leases_table table, const char *owner, const char *ids,
+                           int64_t lease_s, int64_t *count) IW_MUST_USE;
 
 /* Requeues the rows of an owner that died and sets count to their number. */
 enum iw_error leases_release_owner(const struct db *db, enum leases_table table, const char *owner,

@@ -1,5 +1,6 @@
 #include "worker/heartbeat.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -82,6 +83,21 @@ static void status_report(struct heartbeat *heartbeat)
     process_status("%s", text.data);
 }
 
+/*
+ * The ids of the jobs in progress.  A job that the worker does not know is not renewed: its lease was
+ * committed, but the reply was lost.
+ */
+static const char *job_ids(const struct heartbeat *heartbeat)
+{
+    struct text text;
+    text_init(&text, heartbeat->shared->domain.context->arena);
+    for (const struct task_pool *pool = heartbeat->pools; pool < heartbeat->pools + JOB_CLASS_COUNT; pool++)
+        for (unsigned i = 0; i < pool->count; i++)
+            if (pool->tasks[i].state != TASK_FREE)
+                text_printf(&text, "%s%" PRId64, text.length > 0 ? "," : "", pool->tasks[i].job.id);
+    return text.data;
+}
+
 static int64_t heartbeat_next_ms(const void *part)
 {
     return ((const struct heartbeat *)part)->at_ms;
@@ -97,11 +113,10 @@ static void heartbeat_step(void *part, int64_t now_ms)
     heartbeat->at_ms = now_ms + shared->domain.config->worker_heartbeat_s * 1000;
     if (!shared->is_database_away)
         row_exchange(heartbeat);
-    if (task_busy_count(&heartbeat->pools[JOB_CLASS_IMAGE]) +
-            task_busy_count(&heartbeat->pools[JOB_CLASS_TRANSFER]) ==
-        0)
+    const char *ids = job_ids(heartbeat);
+    if (ids[0] == '\0')
         return;
-    enum iw_error error = leases_renew(&shared->domain.db, LEASES_JOBS, shared->owner,
+    enum iw_error error = leases_renew(&shared->domain.db, LEASES_JOBS, shared->owner, ids,
                                        shared->domain.config->worker_lease_s, &count);
     if (!shared_database_report(shared, error, "heartbeat_failed"))
         heartbeat->at_ms = now_ms + database_retry_ms;

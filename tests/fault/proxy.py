@@ -6,8 +6,8 @@ definitions, EOF, rows, EOF. A torn answer ends after its first row, in one of t
 cut     the connection ends
 error   an error packet follows, as after KILL QUERY
 
-Two more ways concern the commit of an upload: the connection ends before it (uncommitted) or before its answer
-(committed). Commits of the request log and of the worker pass.
+Two more ways concern the commit of an upload or of a lease: the connection ends before it (uncommitted) or before its
+answer (committed). Other commits pass.
 """
 import contextlib
 import os
@@ -18,6 +18,7 @@ import time
 PREPARE, EXECUTE, EOF_HEAD, ERROR_HEAD = 0x16, 0x17, 0xFE, 0xFF
 COMMIT = b"\x03COMMIT"
 UPLOAD = b"UPDATE files SET status = 'uploaded'"
+LEASE = b"UPDATE jobs SET status = 'leased'"
 INTERRUPTED = 1317
 
 
@@ -48,7 +49,7 @@ class Proxy:
 
     def __init__(self, path, server):
         self.path, self.server = path, server
-        self.how, self.every = None, 1
+        self.how, self.every, self.of = None, 1, UPLOAD
         self.torn, self.seen, self.sent_at, self.silence_s = 0, 0, time.monotonic(), 0.0
         self.lock = threading.Lock()
         with contextlib.suppress(FileNotFoundError):
@@ -62,9 +63,9 @@ class Proxy:
         self.listener.close()
         os.unlink(self.path)
 
-    def tear(self, how, every=1):
-        """Tears each answer that is the every-th one with two rows or more; None: none."""
-        self.how, self.every = how, every
+    def tear(self, how, every=1, of=UPLOAD):
+        """Tears each answer that is the every-th one with two rows or more, or the next commit of such a statement; None: none."""
+        self.how, self.every, self.of = how, every, of
         self.sent_at, self.silence_s = time.monotonic(), 0.0
 
     def serve(self):
@@ -75,7 +76,7 @@ class Proxy:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(self.server)
-            state = {"answer": None, "is_lost": False, "prepared": None, "uploads": set(), "is_upload": False}
+            state = {"answer": None, "is_lost": False, "prepared": None, "known": {}, "ran": set()}
             for run, *ends in ((self.requests, client, server), (self.answers, server, client)):
                 threading.Thread(target=run, args=(*ends, state), daemon=True).start()
 
@@ -88,13 +89,14 @@ class Proxy:
                     self.silence_s, self.sent_at = max(self.silence_s, now - self.sent_at), now
                 state["answer"] = Answer() if packet[4] == EXECUTE else None
                 state["prepared"] = packet[5:] if packet[4] == PREPARE else None
-                state["is_upload"] |= packet[4] == EXECUTE and packet[5:9] in state["uploads"]
-                if packet[4:] == COMMIT and state["is_upload"]:
-                    state["is_upload"] = False
-                    if self.how == "uncommitted":
+                if packet[4] == EXECUTE and packet[5:9] in state["known"]:
+                    state["ran"].add(state["known"][packet[5:9]])
+                if packet[4:] == COMMIT:
+                    is_of, state["ran"] = self.of in state["ran"], set()
+                    if is_of and self.how == "uncommitted":
                         self.how = None
                         break
-                    if self.how == "committed":
+                    if is_of and self.how == "committed":
                         self.how, state["is_lost"] = None, True
                 server.sendall(packet)
         end(client, server)
@@ -128,9 +130,10 @@ class Proxy:
 
 
 def note_statement(state, packet):
-    """Notes the answer of a preparation: the statement's number, if the statement is that of an upload."""
-    if packet[4] == 0 and state["prepared"].startswith(UPLOAD):
-        state["uploads"].add(packet[5:9])
+    """Notes the answer of a preparation: the statement's number, if the statement is that of an upload or of a lease."""
+    for statement in (UPLOAD, LEASE):
+        if packet[4] == 0 and state["prepared"].startswith(statement):
+            state["known"][packet[5:9]] = statement
     state["prepared"] = None
 
 

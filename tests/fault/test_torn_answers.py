@@ -20,7 +20,8 @@ import pytest
 
 import pictures
 from client import ORDERS, children
-from proxy import Proxy
+from proxy import LEASE, Proxy
+from remotes import Remotes
 
 COUNT = 30000
 WEBHOOKS = ORDERS + "/webhooks"
@@ -91,7 +92,7 @@ BREAKS = {"a process": child_kill, "a query": lambda stack: statement_kill(stack
 @pytest.mark.parametrize("killed", list(BREAKS))
 def test_a_list_that_breaks_off_never_looks_whole(large, stack, name, killed):
     client, paths = large
-    seen, is_over, end = collections.Counter(), threading.Event(), time.monotonic() + 60
+    seen, is_over, end = collections.Counter(), threading.Event(), time.monotonic() + 240
 
     def ask():
         while not is_over.is_set():
@@ -159,7 +160,9 @@ def test_a_torn_answer_is_503_and_the_connection_serves_again(client, proxy, tor
         assert answer.status == 503 and int(answer.headers["Retry-After"]) >= 1, answer
         proxy.tear(None)
         answer, next_s = timed(request)
-        assert answer.status == 200 and first_s < 2 and next_s < 2, (answer, first_s, next_s)
+        assert answer.status == 200
+        # Waiting for the rest of a torn answer took 20 s.
+        assert first_s < 10 and next_s < 10, (first_s, next_s)
 
 
 def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
@@ -171,7 +174,7 @@ def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
     assert client.confirm(created["orderId"]).status == 200
     proxy.tear(torn, every=2)
     time.sleep(12)
-    torn_count, silence_s = proxy.torn - before, proxy.silence_s
+    torn_count, silence_s = proxy.torn - before, max(proxy.silence_s, time.monotonic() - proxy.sent_at)
     proxy.tear(None)
     data = client.wait(created["orderId"], 400)
     print(json.dumps({"torn": torn_count, "silence_s": round(silence_s, 2)}))
@@ -200,6 +203,30 @@ def test_an_upload_whose_commit_was_lost_leaves_one_file(client, stack, proxy, h
     assert (left == before) == (how == "uncommitted")
     assert client.confirm(order).status == 200
     assert client.wait(order)["status"] == "complete"
+
+
+def test_a_job_whose_lease_was_committed_without_an_answer_is_leased_again(client, stack, proxy):
+    """The worker does not know the job, and renews the leases of others meanwhile."""
+    remotes, gate = Remotes(), threading.Event()
+    remotes.gives["/late"] = ("gate", gate, pictures.jpeg(300, 300))
+    try:
+        with stack.configured("worker", "lease_s", "5"), stack.configured("worker", "heartbeat_s", "1"), \
+                stack.configured("outgoing", "fetch_timeout_s", "600"):
+            late = client.create([{"fileName": "late.jpg", "imageUrl": remotes.url("/late")}], kind="anti-ai/with-urls").data["orderId"]
+            end = time.monotonic() + 120
+            while remotes.count("/late") == 0:
+                assert time.monotonic() < end, "the source is not asked"
+                time.sleep(0.1)
+            proxy.tear("committed", of=LEASE)
+            order = client.order_whole([("a.jpg", pictures.jpeg(300, 300))], 120)
+            assert proxy.how is None and order["status"] == "complete", order
+            assert stack.sql(f"SELECT attempt FROM jobs WHERE order_id = {order['orderId']} AND kind = 'protect'") == [["2"]]
+            assert stack.sql(f"SELECT attempt FROM jobs WHERE order_id = {late} AND kind = 'fetch'") == [["1"]]
+            gate.set()
+            assert client.wait(late)["status"] == "complete"
+    finally:
+        gate.set()
+        remotes.close()
 
 
 def test_reclaim_deletes_an_unnamed_upload_of_a_pending_order(client, stack):
