@@ -60,10 +60,10 @@ static bool action_take(struct fault_slot *slot)
     __atomic_add_fetch(&slot->taken, 1, __ATOMIC_SEQ_CST);
     if (slot->action == FAULT_KILL)
         raise(SIGKILL);
-    /* A busy wait, because the seccomp filter of the image process forbids sleeping. */
-    if (slot->action == FAULT_DELAY)
-        for (int64_t end_ms = now_ms() + slot->delay_ms; now_ms() < end_ms;)
-            sched_yield();
+    /* A busy wait, because the seccomp filter of the image process forbids sleeping.  Disarming ends it. */
+    for (int64_t end_ms = now_ms() + slot->delay_ms;
+         __atomic_load_n(&slot->action, __ATOMIC_SEQ_CST) == FAULT_DELAY && now_ms() < end_ms;)
+        sched_yield();
     return slot->action == FAULT_FAIL;
 }
 
