@@ -60,8 +60,11 @@ class Receiver:
             def log_message(self, *words):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
-        self.server.daemon_threads = True
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 256
+            daemon_threads = True
+
+        self.server = Server((address, 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):

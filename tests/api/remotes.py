@@ -85,6 +85,7 @@ class Remotes:
     def what(self, handler, table, default):
         with self.lock:
             self.asked.append((handler.path, time.monotonic(), dict(handler.headers)))
+            handler.is_open = True
             self.open += 1
             self.open_most = max(self.open_most, self.open)
             answer = table.get(handler.path, default)
@@ -121,10 +122,15 @@ class Remotes:
         except OSError:
             return None
         finally:
-            with self.lock:
-                self.open -= 1
+            self.shut(handler)
+
+    def shut(self, handler):
+        with self.lock:
+            self.open -= handler.is_open
+            handler.is_open = False
 
     def send(self, handler, status, headers, body, cut=False):
+        self.shut(handler)  # before the answer, because the service may send the next request immediately
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name, value)

@@ -33,14 +33,12 @@ class Handler(socketserver.StreamRequestHandler):
             if verb.startswith(b"EHLO"):
                 self.say("EHLO", "250 sink")
             elif verb.startswith(b"MAIL"):
-                if self.server.failures > 0:
-                    self.server.failures -= 1
-                    self.say("MAIL", "451 try again later")
-                else:
-                    self.say("MAIL", "250 OK")
+                self.say("MAIL", "250 OK")
             elif verb.startswith(b"RCPT"):
                 recipient = line.partition(b"<")[2].partition(b">")[0].decode()
-                self.say("RCPT", "250 OK")
+                is_failing = recipient in self.server.failing
+                self.server.failing.discard(recipient)
+                self.say("RCPT", "451 try again later" if is_failing else "250 OK")
             elif verb == b"DATA":
                 self.say("DATA", "354 go on")
                 self.server.mails.append((recipient, self.message()))
@@ -69,7 +67,8 @@ class Sink(socketserver.ThreadingTCPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.mails, self.failures, self.odd, self.lines = [], 0, {}, []
+        self.mails, self.odd, self.lines = [], {}, []
+        self.failing = set()  # the next mail to each of these recipients fails
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
