@@ -181,10 +181,7 @@ def test_an_event_has_the_metadata(stack, jpeg):
         receiver.answers["/own"] = 200
         order = client.order_whole([("a.jpg", jpeg)], metadata=METADATA)["orderId"]
         plain = client.order_whole([("a.jpg", jpeg)])["orderId"]
-        end = time.monotonic() + 60
-        while len(receiver.deliveries) < 2 and time.monotonic() < end:
-            time.sleep(0.1)
-        events = {delivery.json["data"]["orderId"]: delivery.json["data"] for delivery in receiver.deliveries}
+        events = {delivery.json["data"]["orderId"]: delivery.json["data"] for delivery in receiver.wait("/own", 2)}
         assert events[order]["metadata"] == METADATA and "metadata" not in events[plain]
     finally:
         receiver.close()

@@ -483,7 +483,7 @@ def test_2_6_list(known_orders, client, query):
 def test_2_7_download_url(known_orders, client, stack):
     url = ok(client.get(f"{BASE}/{known_orders.complete['orderId']}/download"))["downloadUrl"]
     assert is_url(url) and client.request("GET", url, key=False).status == 200
-    for ahead_s, status in ((3590, 200), (3660, 403)):
+    for ahead_s, status in ((3540, 200), (3660, 403)):
         with stack.configured("test", "clock_offset_s", str(ahead_s)):
             assert client.request("GET", url, key=False).status == status
 

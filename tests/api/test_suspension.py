@@ -137,16 +137,20 @@ def test_more_suspended_accounts_than_a_lease_considers_delay_no_other(stack, jp
 
 def test_deliveries_of_a_suspended_account_wait(stack, jpeg, receiver):
     client = stack.account_new()
-    receiver.answers["/waits"] = 500
+    receiver.answers["/waits"] = (500, {"Retry-After": "3600"}, b"")  # no retry before the suspension
     assert client.post(f"{ORDERS}/webhooks", {"url": receiver.url("/waits")}).status == 201
     client.order_whole([("a.jpg", jpeg)])
-    receiver.wait("/waits")
+    hook = client.get(f"{ORDERS}/webhooks").data["webhooks"][0]["id"]
+    end = time.monotonic() + 90
+    while not stack.sql(f"SELECT 1 FROM webhook_deliveries WHERE webhook_id = {hook} AND status = 'PENDING' AND failure_count = 1"):
+        assert time.monotonic() < end, "no attempt has failed"
+        time.sleep(0.1)
     suspend(stack, client)
-    # The first attempt seems to have failed long ago, so the next failure would deactivate the webhook.
-    stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE account_id = {client.account}")
-    time.sleep(SWEEPS_S + 6)
-    tried = len(receiver.at("/waits"))
-    assert tried == 1
+    # The first attempt seems to have failed long ago, so the next failure would deactivate the webhook; it is due now.
+    stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE id = {hook};"
+              f"UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3) WHERE webhook_id = {hook}")
+    time.sleep(SWEEPS_S)
+    assert len(receiver.at("/waits")) == 1
     receiver.answers["/waits"] = 200
     resume(stack, client)
     assert len(receiver.wait("/waits", 2)) == 2

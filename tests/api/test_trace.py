@@ -167,8 +167,11 @@ def test_pool_and_nginx_read_the_same_traces(stack, client, name):
     refused = client.request("TRACE", ORDERS, headers=headers)
     wanted = TRACE if name in VALID else refused.headers["X-Request-Id"]
     assert refused.status == 405
-    [line] = lines(stack, refused.headers["X-Request-Id"], "access")["access"]
-    assert line["trace_id"] == wanted
+    end = time.monotonic() + 60
+    while not (found := lines(stack, refused.headers["X-Request-Id"], "access")["access"]):
+        assert time.monotonic() < end  # nginx writes the line after the response
+        time.sleep(0.1)
+    assert [line["trace_id"] for line in found] == [wanted]
 
 
 def test_a_repeated_header_is_refused(stack, client):

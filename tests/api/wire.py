@@ -16,6 +16,7 @@ class Wire:
                                          source_address=(source, 0) if source else None)
         self.socket = stack.tls.wrap_socket(plain, server_hostname=parts.hostname)
         self.host = parts.netloc
+        self.data = b""  # received after the last answer
 
     def __enter__(self):
         return self
@@ -28,7 +29,7 @@ class Wire:
 
     def rest(self):
         """All bytes until the peer closes."""
-        data = b""
+        data = self.data
         try:
             while piece := self.socket.recv(65536):
                 data += piece
@@ -38,18 +39,26 @@ class Wire:
 
     def answer(self):
         """One response with Content-Length: status, headers in lower case, body."""
-        data = b""
-        while b"\r\n\r\n" not in data:
-            piece = self.socket.recv(65536)
-            if not piece:
-                raise EOFError(data)
-            data += piece
-        head, _, body = data.partition(b"\r\n\r\n")
+        while b"\r\n\r\n" not in self.data:
+            self.receive()
+        head, _, self.data = self.data.partition(b"\r\n\r\n")
         status, headers = head_read(head)
         length = int(headers.get("content-length", ["0"])[0])
-        while len(body) < length:
-            body += self.socket.recv(65536)
+        while len(self.data) < length:
+            self.receive()
+        body, self.data = self.data[:length], self.data[length:]
         return status, headers, body
+
+    def receive(self):
+        piece = self.socket.recv(65536)
+        if not piece:
+            raise EOFError(self.data)
+        self.data += piece
+
+    def answers(self, request, count):
+        """The responses to count equal requests, which are sent at once: a slow machine reaches a limit, too."""
+        self.send(request * count)
+        return [self.answer() for _ in range(count)]
 
 
 def head_read(head):

@@ -13,7 +13,7 @@ def archive_name(side, path, anonymous, picture):
     for file in made["files"]:
         assert anonymous.put(file["uploadUrl"], body=picture).status == 201
     assert side.post(f"{path}/anti-ai/confirm", {"idempotencyKey": "start", "orderId": made["orderId"]}).status == 200
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while (order := side.get(f"{path}/{made['orderId']}").data)["status"] != "complete":
         assert time.monotonic() < end
         time.sleep(0.2)

@@ -144,7 +144,7 @@ def test_doctor_tries_the_server(stack, tmp_path):
     finally:
         sink.shutdown()
         sink.server_close()
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    output = doctor(stack, tmp_path, url=f"smtp://127.0.0.1:{port}", **{"from": "a@x.example"})
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        output = doctor(stack, tmp_path, url=f"smtp://127.0.0.1:{unheard.getsockname()[1]}", **{"from": "a@x.example"})
     assert "WRONG" in output and "see [mail] of the configuration" in output, output

@@ -157,8 +157,16 @@ def test_a_body_before_sign_in_is_small(stack, path):
 
 def test_large_bodies_before_sign_in_make_nobody_wait(stack, owner):
     """Before the limit, 24 connections with bodies of 240 kB let a signed-in user wait for seconds."""
-    end, waits = time.monotonic() + 3, []
-    body = {"z": [0] * 80000}
+    def median(end):
+        waits = []
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            assert owner.get("/user/sessions").status in (200, 429)
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.05)
+        return sorted(waits)[len(waits) // 2]
+    alone = median(time.monotonic() + 1)
+    end, body = time.monotonic() + 3, {"z": [0] * 80000}
 
     def flood():
         while time.monotonic() < end:
@@ -166,14 +174,10 @@ def test_large_bodies_before_sign_in_make_nobody_wait(stack, owner):
     threads = [threading.Thread(target=flood) for _ in range(4)]
     for thread in threads:
         thread.start()
-    while time.monotonic() < end:
-        begin = time.monotonic()
-        assert owner.get("/user/sessions").status in (200, 429)
-        waits.append(time.monotonic() - begin)
-        time.sleep(0.05)
+    beside = median(end)
     for thread in threads:
         thread.join()
-    assert sorted(waits)[len(waits) // 2] < 0.5, waits
+    assert beside < max(0.5, 10 * alone), (beside, alone)
 
 
 # ---- brute force ----
@@ -211,8 +215,9 @@ def test_attempts_on_a_user_wait_longer_and_longer(stack, owner, is_known):
 
 def test_attempts_from_an_address_are_limited_over_all_users(stack):
     browser = Browser(stack)
-    statuses = [browser.sign_in(address_new(), "wrong password").status for _ in range(31)]
-    assert statuses[:30] == [401] * 30 and statuses[30] == 429
+    # The first wait is a second and may be over before the next attempt; each wait is twice as long as the one before.
+    statuses = [browser.sign_in(address_new(), "wrong password").status for _ in range(36)]
+    assert statuses[:30] == [401] * 30 and 429 in statuses[30:], statuses
 
 
 def count_set(stack, name, attempts, seconds):
@@ -224,6 +229,8 @@ def count_set(stack, name, attempts, seconds):
 def test_wrong_passwords_of_others_make_no_user_wait(stack, owner):
     attacker = Browser(stack, address="127.0.0.2")
     assert [attacker.sign_in(owner.email, "wrong password").status for _ in range(5)] == [401] * 5
+    # The wait is a second: longer, so that a slow machine does not come after it.
+    stack.sql("UPDATE sign_in_attempts SET next_at = next_at + INTERVAL 600 SECOND WHERE next_at > tried_at")
     assert attacker.sign_in(owner.email, "wrong password").status == 429
     assert attacker.sign_in(owner.email).status == 429
     assert Browser(stack).sign_in(owner.email).status == Browser(stack, address="127.0.0.3").sign_in(owner.email).status == 200

@@ -158,13 +158,11 @@ def test_term_finishes_the_pictures_in_progress(client, stack):
             break
         client.wait(order)
     assert "leased" not in states and int(states["done"]) >= 1 and int(states["queued"]) >= 1, states
-    # No picture is processed twice; waiting jobs are released and leased again.
-    [[again]] = stack.sql(f"SELECT COUNT(*) FROM jobs WHERE order_id = {order} AND attempt > 1")
-    assert again == "0"
     assert client.wait(order)["completedFileCount"] == 12
-    # On a slow machine a job is prefetched again and released before it starts.
-    released = max([1, *(line["attempt"] for line in events(stack, "job_released") if str(line["order_id"]) == str(order))])
-    assert int(stack.sql(f"SELECT MAX(attempt) FROM jobs WHERE order_id = {order}")[0][0]) <= released + 1
+    # No picture is processed twice; prefetched jobs are released and leased again.
+    released = sum(str(line["order_id"]) == str(order) for line in events(stack, "job_released"))
+    [[leases]] = stack.sql(f"SELECT SUM(attempt) FROM jobs WHERE order_id = {order} AND kind = 'protect'")
+    assert int(leases) == 12 + released
 
 
 def test_a_second_term_exits_immediately_and_nothing_is_lost(client, stack):

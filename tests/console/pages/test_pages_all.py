@@ -21,7 +21,7 @@ def filled(owner, anonymous):
     for file, body in zip(made.data["files"], (pictures.jpeg(), pictures.png())):
         assert anonymous.put(file["uploadUrl"], body=body).status == 201
     assert owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "shown-start", "orderId": made.data["orderId"]}).status == 200
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while owner.get(f"/v2/orders/{made.data['orderId']}").data["status"] == "inProgress":
         assert time.monotonic() < end
         time.sleep(0.2)

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-SECONDS = 60
+SECONDS = 120
 # Runs in each page before its scripts: notes every refusal of the policy.
 NOTE_REFUSALS = """
 window.refusals = [];
