@@ -72,11 +72,11 @@ def second_node_killed(site):
 def redis_master_killed(site):
     master = site.redis_master()
     site.parts[f"redis{master}"].kill()
-    site_module.until(lambda: site.redis_master() != master, "another master", 30)
+    site_module.until(lambda: site.redis_master() != master, "another master", 120)
     yield
     site.parts[f"redis{master}"].start()
     site_module.until(lambda: "role:slave" in site_module.run("redis-cli", "-p", str(site.redis_port(master)), "info", "replication"),
-                      "the old master is a replica", 60)
+                      "the old master is a replica", 120)
 
 
 def part_killed(name):
