@@ -182,6 +182,22 @@ enum iw_error codec_encode_change(struct context *context, const struct codec_pi
     return error;
 }
 
+enum iw_error codec_stripes(struct context *context, const struct codec_picture *picture,
+                            const struct image_stripes *stripes, const struct codec_change *change,
+                            struct codec_bytes *bytes, double *part)
+{
+    memset(bytes, 0, sizeof *bytes);
+    enum iw_error error = picture->driver->encode_stripes(context, picture, stripes, change, bytes, part);
+    if (error != IW_OK)
+        bytes_free(bytes);
+    return error;
+}
+
+size_t codec_metadata_bytes(const struct codec_picture *picture)
+{
+    return picture->keep->chunk_bytes;
+}
+
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits)
 {
     return picture->driver->finer != NULL && picture->driver->finer(picture, level) &&

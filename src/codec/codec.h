@@ -110,6 +110,18 @@ bool codec_carries(const struct codec_picture *picture, unsigned finer, const st
 enum iw_error codec_encode_change(struct context *context, const struct codec_picture *picture,
                                   struct codec_change *change, struct codec_bytes *bytes) IW_MUST_USE;
 
+/*
+ * Encodes stripes of the file of a change as a file without metadata, for a picture that codec_carries.
+ * Trials on it cost less. *part receives the stripes' part of the coefficients that are not 0. It estimates
+ * their part of the bytes without metadata.  The bytes are empty if the units of the file do not fit stripes.
+ */
+enum iw_error codec_stripes(struct context *context, const struct codec_picture *picture,
+                            const struct image_stripes *stripes, const struct codec_change *change,
+                            struct codec_bytes *bytes, double *part) IW_MUST_USE;
+
+/* Size of all metadata of a picture that are kept. */
+size_t codec_metadata_bytes(const struct codec_picture *picture);
+
 /* Size of the JPEG, PNG or WebP that the picture was decoded from, without data behind its end. */
 size_t codec_file_bytes(const struct codec_picture *picture);
 

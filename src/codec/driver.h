@@ -51,6 +51,10 @@ struct codec_driver {
     uint64_t (*change_bytes)(const struct codec_picture *picture, unsigned finer);
     enum iw_error (*encode_change)(struct context *context, const struct codec_picture *picture,
                                    struct codec_change *change, struct codec_bytes *bytes);
+    /* For codec_stripes; set if encode_change is. */
+    enum iw_error (*encode_stripes)(struct context *context, const struct codec_picture *picture,
+                                    const struct image_stripes *stripes, const struct codec_change *change,
+                                    struct codec_bytes *bytes, double *part);
 };
 
 /* X(format, row): every format, and the row of its file. */

@@ -79,6 +79,10 @@ struct jpeg_job {
     jvirt_barray_ptr results[color_components]; /* the same, except resampled components */
     struct carry_band bands[2];                 /* of the change and of the picture; owned */
     float *levels;                              /* a row of the picture; owned */
+
+    /* Of stripes: */
+    const struct image_stripes *stripes;
+    double part; /* of the coefficients that are not 0 */
 };
 
 /* ---- errors ---- */
@@ -1011,30 +1015,10 @@ static bool bands_new(struct jpeg_job *job)
     return job->bands[0].planes[0] != NULL && job->bands[1].planes[0] != NULL && job->levels != NULL;
 }
 
-/* Encodes once. The rule of the carry is for the next attempt. */
-static enum iw_error jpeg_change_once(struct context *context, const struct codec_picture *picture,
-                                      const struct codec_change *change, struct carry *carry,
-                                      struct codec_bytes *bytes)
+/* Frees the job of a change. */
+static enum iw_error change_end(struct jpeg_job *job)
 {
-    static const struct codec_limits limits = {0};
-    struct codec_header header = {0};
-    struct jpeg_job *job = jpeg_job_new(context);
-    if (job == NULL)
-        return IW_NO_MEMORY;
-    job->data = change->data;
-    job->size = change->size;
-    job->limits = &limits;
-    job->header = &header;
-    job->picture = picture;
-    job->change = change;
-    job->bytes = bytes;
-    job->carry = (struct carry){.scale = (float)change->scale, .dead = carry->dead};
-    if (!bands_new(job))
-        job->error = context_fail(context, IW_NO_MEMORY, NULL);
-    else if (jpeg_guarded(job, jpeg_step_header))
-        jpeg_guarded(job, jpeg_step_change);
     enum iw_error error = job->error;
-    *carry = job->carry;
     jpeg_destroy_compress(&job->out);
     jpeg_destroy_decompress(&job->in);
     free(job->bands[0].planes[0]);
@@ -1042,6 +1026,42 @@ static enum iw_error jpeg_change_once(struct context *context, const struct code
     free(job->levels);
     free(job);
     return error;
+}
+
+static struct jpeg_job *change_new(struct context *context, const struct codec_picture *picture,
+                                   const struct codec_change *change, struct codec_header *header,
+                                   struct codec_bytes *bytes)
+{
+    static const struct codec_limits limits = {0};
+    struct jpeg_job *job = jpeg_job_new(context);
+    if (job == NULL)
+        return NULL;
+    job->data = change->data;
+    job->size = change->size;
+    job->limits = &limits;
+    job->header = header;
+    job->picture = picture;
+    job->change = change;
+    job->bytes = bytes;
+    return job;
+}
+
+/* Encodes once. The rule of the carry is for the next attempt. */
+static enum iw_error jpeg_change_once(struct context *context, const struct codec_picture *picture,
+                                      const struct codec_change *change, struct carry *carry,
+                                      struct codec_bytes *bytes)
+{
+    struct codec_header header = {0};
+    struct jpeg_job *job = change_new(context, picture, change, &header, bytes);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->carry = (struct carry){.scale = (float)change->scale, .dead = carry->dead};
+    if (!bands_new(job))
+        job->error = context_fail(context, IW_NO_MEMORY, NULL);
+    else if (jpeg_guarded(job, jpeg_step_header))
+        jpeg_guarded(job, jpeg_step_change);
+    *carry = job->carry;
+    return change_end(job);
 }
 
 /*
@@ -1067,6 +1087,76 @@ static enum iw_error codec_jpeg_encode_change(struct context *context, const str
     if (bytes->size > change->bytes_max)
         bytes_free(bytes);
     return IW_OK;
+}
+
+/* ---- stripes ---- */
+
+static size_t nonzero_count(const JCOEF *coefficients, size_t count)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += coefficients[i] != 0;
+    return sum;
+}
+
+/* Returns a component's rows of pixels in a row of blocks. */
+static uint32_t block_px(const struct keep_jpeg *keep, int c)
+{
+    return (uint32_t)(DCTSIZE * keep->v_sampling[0] / keep->v_sampling[c]);
+}
+
+/* Moves the stripes' rows of blocks to the top, where they overwrite rows that are above them. */
+static void component_stripes(struct jpeg_job *job, int c, size_t *taken, size_t *all)
+{
+    j_common_ptr in = (j_common_ptr)&job->in;
+    const jpeg_component_info *component = &job->in.comp_info[c];
+    const size_t count = (size_t)component->width_in_blocks * DCTSIZE2;
+    const uint32_t px = block_px(&job->picture->keep->jpeg, c);
+    const uint32_t stripe_rows = job->stripes->height_px / px;
+    for (JDIMENSION row = 0; row < component->height_in_blocks; row++)
+        *all += nonzero_count(*job->in.mem->access_virt_barray(in, job->blocks[c], row, 1, FALSE)[0], count);
+    for (JDIMENSION row = 0; row < stripe_rows; row++) {
+        const JDIMENSION from = image_stripes_row(job->stripes, row * px) / px;
+        JBLOCKROW source = job->in.mem->access_virt_barray(in, job->blocks[c], from, 1, FALSE)[0];
+        JBLOCKROW block_row = job->in.mem->access_virt_barray(in, job->blocks[c], row, 1, TRUE)[0];
+        memmove(block_row, source, count * sizeof(JCOEF));
+        *taken += nonzero_count(*block_row, count);
+    }
+}
+
+static void jpeg_step_stripes(struct jpeg_job *job)
+{
+    struct jpeg_compress_struct *out = &job->out;
+    size_t taken = 0, all = 0;
+    job->blocks = jpeg_read_coefficients(&job->in);
+    for (int c = 0; c < job->in.num_components; c++)
+        component_stripes(job, c, &taken, &all);
+    job->part = all > 0 ? (double)taken / (double)all : 0;
+    encoder_prepare(job, &job->picture->keep->jpeg);
+    out->image_height = job->stripes->height_px;
+    jpeg_write_coefficients(out, job->blocks);
+    jpeg_finish_compress(out);
+    jpeg_finish_decompress(&job->in);
+}
+
+static enum iw_error codec_jpeg_encode_stripes(struct context *context, const struct codec_picture *picture,
+                                               const struct image_stripes *stripes,
+                                               const struct codec_change *change, struct codec_bytes *bytes,
+                                               double *part)
+{
+    const struct keep_jpeg *keep = &picture->keep->jpeg;
+    struct codec_header header = {0};
+    for (int c = 0; c < keep->component_count; c++)
+        if (image_stripe_px % block_px(keep, c) != 0)
+            return IW_OK;
+    struct jpeg_job *job = change_new(context, picture, change, &header, bytes);
+    if (job == NULL)
+        return IW_NO_MEMORY;
+    job->stripes = stripes;
+    if (jpeg_guarded(job, jpeg_step_header))
+        jpeg_guarded(job, jpeg_step_stripes);
+    *part = job->part;
+    return change_end(job);
 }
 
 /* ---- metadata ---- */
@@ -1167,4 +1257,5 @@ const struct codec_driver jpeg_driver = {
     .color = jpeg_color,
     .change_bytes = jpeg_change_bytes,
     .encode_change = codec_jpeg_encode_change,
+    .encode_stripes = codec_jpeg_encode_stripes,
 };

@@ -44,4 +44,21 @@ static inline unsigned image_sample(const struct image *image, const void *row, 
     return image->depth_bits == 8 ? ((const uint8_t *)row)[at] : ((const uint16_t *)row)[at];
 }
 
+/* A picture of a part of the rows of another one: of each `every` stripes it has the middle one. */
+struct image_stripes {
+    uint32_t every;     /* 0 for all rows */
+    uint32_t height_px; /* of all these stripes */
+};
+
+enum { image_stripe_px = 128 };
+
+/* Returns the row of the picture that is row y of the stripes. */
+static inline uint32_t image_stripes_row(const struct image_stripes *stripes, uint32_t y)
+{
+    const uint32_t stripe = y / image_stripe_px;
+    return stripes->every == 0
+               ? y
+               : (stripe * stripes->every + stripes->every / 2) * image_stripe_px + y % image_stripe_px;
+}
+
 #endif

@@ -170,6 +170,7 @@ static void row_wanted(const struct protect_plan *plan, uint32_t y)
         flat_row(plan->flat, y, plan->wanted);
         return;
     }
+    y = image_stripes_row(&plan->stripes, y);
     visibility_row(&plan->shares, visibility_cell_px, y, plan->changes, plan->levels);
     row_spread(plan->levels, plan->amplitude, plan->colors, plan->row_units / plan->colors, plan->factors);
     for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
@@ -298,10 +299,13 @@ static void share_by_size(struct share_sums *sums, struct share_sums *whole)
  */
 static double share_measured(struct protect_plan *plan, double budget)
 {
+    const double times = plan->stripes.every > 0 ? (double)plan->height_px / plan->stripes.height_px : 1;
     struct share_sums sums = share_end(&plan->share);
     for (unsigned at = 0; at < share_octaves; at++)
-        for (unsigned kind = 0; kind < share_kinds; kind++)
-            sums.squares[at][kind] -= plan->coding.squares[at][kind];
+        for (unsigned kind = 0; kind < share_kinds; kind++) {
+            sums.form[at][kind] *= times;
+            sums.squares[at][kind] = times * sums.squares[at][kind] - plan->coding.squares[at][kind];
+        }
     const bool is_first = plan->whole_amplitude <= 0;
     if (is_first) {
         plan->whole = sums;
@@ -381,6 +385,11 @@ const float *change_row(const struct protect_plan *plan, uint32_t y)
 {
     row_wanted(plan, y);
     return plan->wanted;
+}
+
+void change_stripes(struct protect_plan *plan, struct image_stripes stripes)
+{
+    plan->stripes = stripes;
 }
 
 /* ---- comparison */

@@ -23,6 +23,12 @@ void change_undo(const struct protect_plan *plan, struct image *image);
  */
 const float *change_row(const struct protect_plan *plan, uint32_t y);
 
+/*
+ * From now on change_row and comparisons are for stripes of the picture, which stand for all of it. With
+ * every 0 they are for the whole picture.
+ */
+void change_stripes(struct protect_plan *plan, struct image_stripes stripes);
+
 /* Sums over samples, in levels of 255. */
 struct change_sums {
     double samples;

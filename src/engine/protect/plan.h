@@ -41,6 +41,7 @@ struct protect_plan {
     float *share_rows;
     struct flat *flat; /* NULL, or the change of a drawing, which is used if is_flat */
     bool is_flat;
+    struct image_stripes stripes; /* of the picture, whose rows are asked for */
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
     float *factors, *wanted, *levels, *changes;
     int8_t *units;

@@ -309,6 +309,65 @@ static void test_carriers(void)
     bytes_free(&file);
 }
 
+/* Counts rows of stripes that differ from those of the picture.  Colours of a lower resolution are smoothed
+ * across the edges of stripes. */
+static unsigned rows_other(const struct image *picture, const struct image *part,
+                           const struct image_stripes *stripes)
+{
+    unsigned count = 0;
+    for (uint32_t y = 0; y < part->height_px; y++)
+        if (y % image_stripe_px > 0 && y % image_stripe_px < image_stripe_px - 1)
+            count += memcmp(image_row(part, y), image_row(picture, image_stripes_row(stripes, y)),
+                            part->stride_bytes) != 0;
+    return count;
+}
+
+/* Stripes are a file of these rows, without metadata. */
+static void test_stripes(void)
+{
+    const struct image_stripes stripes = {2, 4 * image_stripe_px};
+    for (int i = 0; i < file_count; i++) {
+        struct made_spec spec = files[i];
+        struct codec_picture picture, part;
+        struct codec_bytes bytes;
+        double share = 0;
+        spec.height_px = 8 * image_stripe_px + 40;
+        struct codec_bytes file = make_picture(&spec);
+        CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+        const struct codec_change change = change_of(&file, &picture, 1);
+        CU_ASSERT_EQUAL_FATAL(codec_stripes(&context, &picture, &stripes, &change, &bytes, &share), IW_OK);
+        CU_ASSERT_EQUAL_FATAL(decode(&bytes, &no_limits, &part), IW_OK);
+        CU_ASSERT_EQUAL(part.image.height_px, stripes.height_px);
+        CU_ASSERT_EQUAL(rows_other(&picture.image, &part.image, &stripes), 0);
+        CU_ASSERT_EQUAL(codec_metadata_bytes(&part), 0);
+        const double bytes_share = (double)bytes.size / (double)(file.size - codec_metadata_bytes(&picture));
+        if (getenv("SHOW") != NULL)
+            printf("  %s: %.3f of the coefficients, %.3f of the bytes\n", spec.name, share, bytes_share);
+        CU_ASSERT_DOUBLE_EQUAL(share, bytes_share, 0.1);
+        codec_picture_free(&picture);
+        codec_picture_free(&part);
+        bytes_free(&file);
+        bytes_free(&bytes);
+    }
+}
+
+/* Units of 24 rows do not fit stripes. */
+static void test_stripes_units(void)
+{
+    static const struct made_spec spec = {
+        "4:4:0", FORMAT_JPEG, width_px, 1024, 3, false, .factors = {13, 11, 11}, .quality = 85};
+    struct codec_picture picture;
+    struct codec_bytes file = make_picture(&spec), bytes;
+    const struct image_stripes stripes = {2, 4 * image_stripe_px};
+    double share = 0;
+    CU_ASSERT_EQUAL_FATAL(decode(&file, &no_limits, &picture), IW_OK);
+    const struct codec_change change = change_of(&file, &picture, 1);
+    CU_ASSERT_EQUAL(codec_stripes(&context, &picture, &stripes, &change, &bytes, &share), IW_OK);
+    CU_ASSERT_PTR_NULL(bytes.data);
+    codec_picture_free(&picture);
+    bytes_free(&file);
+}
+
 /* The transform keeps the energy, and a block of one cosine has one coefficient. */
 static void test_transform(void)
 {
@@ -337,6 +396,8 @@ int main(void)
         {"carry: the result has the change", test_changed},
         {"carry: the limit of bytes is kept", test_bytes_max},
         {"carry: which pictures", test_carriers},
+        {"carry: stripes are rows of the picture", test_stripes},
+        {"carry: units that do not fit stripes", test_stripes_units},
         CU_TEST_INFO_NULL,
     };
     return fixture_run("carry", tests);

@@ -600,6 +600,44 @@ static void test_compare(void)
         compare_look(at);
 }
 
+static struct image stripes_copy(const struct image *image, const struct image_stripes *stripes)
+{
+    struct image part = image_made(image->width_px, stripes->height_px, image->channels, image->depth_bits);
+    for (uint32_t y = 0; y < part.height_px; y++)
+        memcpy(image_row(&part, y), image_row(image, image_stripes_row(stripes, y)), part.stride_bytes);
+    return part;
+}
+
+/* Stripes stand for the picture: their visibility and share are nearly those of all rows. */
+static void test_stripes(void)
+{
+    const struct image_stripes stripes = {3, 4 * image_stripe_px};
+    struct image image = image_drawn(160, 3 * 4 * image_stripe_px, 3, 8, smooth_level),
+                 after = image_copy(&image);
+    struct protect_plan *plan;
+    struct protect_report report;
+    CU_ASSERT_EQUAL(image_stripes_row(&stripes, image_stripe_px), 4 * image_stripe_px);
+    CU_ASSERT_EQUAL_FATAL(protect_plan_new(&plan, protect, &image, 3), IW_OK);
+    change_add(plan, &after, PROTECT_STANDARD, 1, &report);
+    struct image part = stripes_copy(&image, &stripes), changed = stripes_copy(&after, &stripes);
+    const struct protect_report whole = compared(plan, &image, &after, report.visibility);
+    change_stripes(plan, stripes);
+    const struct protect_report seen = compared(plan, &part, &changed, report.visibility);
+    change_stripes(plan, (struct image_stripes){0});
+    const struct protect_report again = compared(plan, &image, &after, report.visibility);
+    if (getenv("SHOW") != NULL)
+        printf("  stripes: shown %.4f of %.4f, share %.4f of %.4f\n", seen.shown, whole.shown, seen.share,
+               whole.share);
+    CU_ASSERT_DOUBLE_EQUAL(seen.shown, whole.shown, .05 * whole.shown);
+    CU_ASSERT_DOUBLE_EQUAL(seen.share, whole.share, .03);
+    CU_ASSERT_DOUBLE_EQUAL(again.shown, whole.shown, 1e-9);
+    protect_plan_free(plan);
+    free(image.pixels);
+    free(after.pixels);
+    free(part.pixels);
+    free(changed.pixels);
+}
+
 /* ---- pictures */
 
 static void test_seed(void)
@@ -691,6 +729,7 @@ int main(void)
         {"rows of the step agree bit for bit", test_rows_agree},
         {"undo is exact", test_undo},
         {"comparison with a version of the picture", test_compare},
+        {"comparison of stripes", test_stripes},
         {"the share of a change", test_share},
         {"the share of noise", test_noise},
         {"the result depends on the seed", test_seed},
