@@ -242,10 +242,9 @@ static const struct config_key keys[] = {
             "A result may be at most this many times as large as its source."),
     INTEGER(image, result_floor_bytes, "8388608", 0, 4294967296, true,
             "Bytes that a result may always have, whatever the size of its source."),
-    INTEGER(
-        image, protect_growth_max_percent, "150", 100, 1000, false,
-        "Largest JPEG of a higher quality than the upload, in percent of the upload; it keeps more of the "
-        "protection. 100: the quality stays."),
+    INTEGER(image, protect_growth_max_percent, "150", 100, 1000, false,
+            "Largest JPEG or lossy WebP of a higher quality than the upload, in percent of the upload; it "
+            "keeps more of the protection. 100: the quality stays."),
     INTEGER(image, timeout_s, "300", 1, 86400, true, "Seconds that an image process may take for one file."),
     FOLLOWING(image, memory_max_bytes, 268435456, 68719476736,
               "Memory of one image process in bytes, which limits the size of pictures; 0 follows the "

@@ -204,6 +204,11 @@ bool codec_finer(struct codec_picture *picture, unsigned level, const struct cod
            (limits->memory_max_bytes == 0 || picture->header.encode_memory_bytes <= limits->memory_max_bytes);
 }
 
+float *codec_quality(struct codec_picture *picture)
+{
+    return picture->driver->quality != NULL ? picture->driver->quality(picture) : NULL;
+}
+
 enum iw_error codec_opt_out(struct context *context, struct codec_picture *picture)
 {
     return packets_opt_out(context, picture->keep, picture->driver->xmp);

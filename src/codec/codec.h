@@ -138,6 +138,12 @@ void codec_preview(const struct codec_picture *picture);
 bool codec_finer(struct codec_picture *picture, unsigned level, const struct codec_limits *limits);
 
 /*
+ * Returns the quality of codec_encode, below 100, which the caller may raise; the picture's. NULL: the format
+ * has none (only lossy WebP has), or a higher one is of no use.
+ */
+float *codec_quality(struct codec_picture *picture);
+
+/*
  * Sets plus:DataMining in every XMP packet: prohibited for AI/ML training (PLUS vocabulary), or
  * the file's value if that is stronger. The rest of a packet stays; a broken packet is
  * replaced. IMAGE_TOO_LARGE if a JPEG has no room for the longer XMP.

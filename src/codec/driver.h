@@ -45,6 +45,8 @@ struct codec_driver {
     const struct packets_place *xmp;
     /* For codec_finer. NULL if there is no level. */
     bool (*finer)(struct codec_picture *picture, unsigned level);
+    /* For codec_quality; NULL if the format has none. */
+    float *(*quality)(struct codec_picture *picture);
     void (*color)(struct codec_keep *keep); /* after a grey picture got colours; may be NULL */
     /* For codec_encode_change; NULL if the format has no coefficients to choose. Peak memory with the pixels;
      * 0 if this picture has none. */

@@ -691,6 +691,16 @@ static const float webp_ways[] = {0.5F, 0.85F, 2.0F};
  * model/picture.c. */
 enum { webp_lossless_bytes_px = 28 };
 
+/* Ten photographs of quality 95 keep no more of a change at a higher one: colours have half the resolution.
+ */
+static const float quality_enough = 95;
+
+static float *webp_quality(struct codec_picture *picture)
+{
+    float *quality = &picture->keep->webp.quality;
+    return picture->header.is_lossy && *quality < quality_enough ? quality : NULL;
+}
+
 static bool webp_finer(struct codec_picture *picture, unsigned level)
 {
     float *quality = &picture->keep->webp.quality;
@@ -730,4 +740,5 @@ const struct codec_driver webp_driver = {
     .clean = clean_webp,
     .xmp = &packets_webp,
     .finer = webp_finer,
+    .quality = webp_quality,
 };

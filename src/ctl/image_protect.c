@@ -219,15 +219,15 @@ const struct ctl_command image_protect_commands[] = {
      .arguments = "IN... OUT",
      .arguments_least = 2,
      .arguments_most = ctl_arguments_any,
-     .options = {{"--strength", "low|standard|high", "visibility; standard when omitted"},
-                 {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
-                 {"--weights", "FILE",
-                  "file with the weights of the network, instead of the configured file"},
-                 {"--growth", "PERCENT",
-                  "largest JPEG of a higher quality, relative to the file; 100 keeps its quality; the "
-                  "configured one when omitted"},
-                 {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
-                 {"--json", NULL, "print a JSON object with the same figures and the note"}},
+     .options =
+         {{"--strength", "low|standard|high", "visibility; standard when omitted"},
+          {"--seed", "N", "seed for the noise of the perturbation; 0 when omitted"},
+          {"--weights", "FILE", "file with the weights of the network, instead of the configured file"},
+          {"--growth", "PERCENT",
+           "largest JPEG or lossy WebP of a higher quality, relative to the file; 100 keeps its quality; the "
+           "configured one when omitted"},
+          {"--verbose", NULL, "print the visibility and the tint that were reached on stderr"},
+          {"--json", NULL, "print a JSON object with the same figures and the note"}},
      .help =
          "Add the anti-AI perturbation and the metadata opt-out to pictures.  OUT is a "
          "file for one picture, an existing folder for several pictures and for the pictures of a folder.",

@@ -23,7 +23,7 @@ struct protect_order {
     const struct codec_limits *limits; /* of decoding */
     enum protect_strength strength;
     uint64_t seed;
-    unsigned growth_max_percent; /* of a JPEG of a higher quality; 100: the file's quality */
+    unsigned growth_max_percent; /* of a JPEG or WebP of a higher quality; 100: the file's quality */
 };
 
 /*

@@ -84,6 +84,13 @@ def test_a_jpeg_has_a_higher_quality_within_its_growth(client):
     assert len(data) < len(result) <= 1.5 * len(data) and "quality" in order["files"][0]["note"]["message"]
 
 
+def test_a_webp_has_a_higher_quality_within_its_growth(client):
+    data = pictures.webp(512, 384, quality=75)
+    order = client.order_whole([("a.webp", data)])
+    result = client.download(order["orderId"]).body
+    assert len(data) < len(result) <= 1.5 * len(data) and "quality" in order["files"][0]["note"]["message"]
+
+
 def test_strength_changes_the_distance(client):
     data = pictures.png(256, 256)
     distances = [pictures.psnr(data, result_of(client, "a.png", data, options={"strength": strength}))

@@ -62,8 +62,8 @@ def files():
         "no end.png": (png[:-12], None),
         "few colours.png": (pictures.encode(palette(64).convert("RGB"), "PNG"), "PALETTE_EXPANDED"),
         "palette.png": (long_transparency(pictures.encode(palette(16), "PNG")), "PALETTE_EXPANDED"),
-        "size of the file.webp": (webp[:4] + struct.pack("<I", 12) + webp[8:], None),
-        "canvas.webp": (bombs.riff(bombs.vp8x(0x3c, 9999, 9999), (b"VP8 ", webp[20:20 + struct.unpack("<I", webp[16:20])[0]])), None),
+        "size of the file.webp": (webp[:4] + struct.pack("<I", 12) + webp[8:], "ENCODED_FINER"),
+        "canvas.webp": (bombs.riff(bombs.vp8x(0x3c, 9999, 9999), (b"VP8 ", webp[20:20 + struct.unpack("<I", webp[16:20])[0]])), "ENCODED_FINER"),
     }
 
 

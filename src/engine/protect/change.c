@@ -546,8 +546,10 @@ void change_flat_end(struct protect_plan *plan)
     plan->is_flat = false;
 }
 
-void change_coding_end(struct protect_plan *plan, struct protect_report *report)
+void change_coding_end(struct protect_plan *plan, enum protect_strength strength,
+                       struct protect_report *report)
 {
+    report->visibility = (double)plan->weights->model.budgets[strength];
     plan->coding = share_end(&plan->share);
     report->coding = visibility_run_end(plan->run);
     change_compare_fini(plan);

@@ -9,7 +9,8 @@
 
 /*
  * Adds the perturbation to the picture that the plan was made from: scale times the strength's.
- * The scale is 1, or less where an encoder makes the change more visible. change_undo reverts it.
+ * The scale is 1, less where an encoder makes the change more visible, or more where it keeps less of it.
+ * change_undo reverts it.
  */
 void change_add(struct protect_plan *plan, struct image *image, enum protect_strength strength, double scale,
                 struct protect_report *report);
@@ -52,9 +53,10 @@ void change_compare_end(struct protect_plan *plan, const struct change_sums *sum
 
 /*
  * Ends a comparison with the decoded encoding of the original. From now on comparisons do not count its
- * differences as a share. Sets the report's coding.
+ * differences as a share. Sets the report's coding and visibility.
  */
-void change_coding_end(struct protect_plan *plan, struct protect_report *report);
+void change_coding_end(struct protect_plan *plan, enum protect_strength strength,
+                       struct protect_report *report);
 
 /*
  * Prepares the change of a drawing in a form that takes few bytes, see flat.h. The picture is as the plan was

@@ -192,7 +192,7 @@ static struct protect_report plain_look(const struct codec_bytes *file, enum pro
         CU_ASSERT_EQUAL_FATAL(change_compare_begin(plan, &picture.image, &sums), IW_OK);
         change_compare(plan, &picture.image, 0, &result.image, &sums);
         if (i == 0)
-            change_coding_end(plan, &report);
+            change_coding_end(plan, strength, &report);
         else
             change_compare_end(plan, &sums, &report);
     }
@@ -304,7 +304,8 @@ static void test_shares(void)
     }
 }
 
-/* A JPEG of a higher quality keeps more, within the limit of growth and the visibility, the same in two runs.
+/* A JPEG or WebP of a higher quality keeps more, within the limit of growth and the visibility, the same in
+ * two runs.
  */
 static void test_growth(void)
 {
@@ -398,6 +399,57 @@ static void test_hidden(void)
     CU_ASSERT(report.share > 0 && report.share < 1);
     codec_picture_free(&picture);
     bytes_free(&file);
+}
+
+/*
+ * WebP results of growths: the share rises, the size keeps the limit or is that of 100 %, and only a larger
+ * file has the note. The opt-out of a tiny file exceeds the limit.
+ */
+static void test_webp_growth(void)
+{
+    static const struct {
+        struct made_spec spec;
+        bool is_finer; /* at 150 % */
+    } files[] = {
+        {{"coarse", FORMAT_WEBP, 768, 768, 3, false, .quality = 40}, true},
+        {{"usual", FORMAT_WEBP, 256, 256, 3, false, .quality = 80}, true},
+        {{"alpha", FORMAT_WEBP, 256, 256, 4, false, .quality = 80}, true},
+        {{"finest", FORMAT_WEBP, 256, 256, 3, false, .quality = 100}, false},
+        {{"tiny", FORMAT_WEBP, 64, 64, 3, false, .quality = 80}, false},
+        {{"lossless", FORMAT_WEBP, 256, 256, 3, false, .is_lossless = true}, false},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct codec_bytes file = make_picture(&files[i].spec);
+        double share = 0;
+        size_t usual = 0;
+        for (unsigned growth = 100; growth <= 150; growth += 25) {
+            struct codec_picture picture;
+            struct codec_bytes bytes;
+            struct protect_report report;
+            struct protect_order order = order_of(&file, PROTECT_STANDARD);
+            order.growth_max_percent = growth;
+            decode(&file, &picture);
+            context.notes = NULL;
+            CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &bytes, &report),
+                                  IW_OK);
+            const bool is_noted = note_by_code("ENCODED_FINER") != NULL;
+            if (getenv("SHOW") != NULL)
+                printf("  %s %u %%: %zu bytes, x %.2f, shown %.2f, share %.2f%s\n", files[i].spec.name,
+                       growth, file.size, (double)bytes.size / (double)file.size,
+                       report.shown / report.visibility, report.share, is_noted ? ", finer" : "");
+            usual = growth == 100 ? bytes.size : usual;
+            CU_ASSERT(bytes.size == usual || bytes.size * 100 <= file.size * growth);
+            CU_ASSERT(!is_noted || (growth > 100 && bytes.size > file.size));
+            if (growth == 100)
+                share = report.share;
+            if (growth == 150)
+                CU_ASSERT(files[i].is_finer ? is_noted && report.share > share
+                                            : !is_noted && report.share >= share);
+            codec_picture_free(&picture);
+            bytes_free(&bytes);
+        }
+        bytes_free(&file);
+    }
 }
 
 /* ---- drawings */
@@ -577,6 +629,7 @@ int main(void)
     CU_add_test(suite, "a larger JPEG keeps more", test_growth);
     CU_add_test(suite, "data behind a JPEG do not count", test_trailer);
     CU_add_test(suite, "hidden pixels do not count", test_hidden);
+    CU_add_test(suite, "a larger WebP keeps more", test_webp_growth);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_add_test(suite, "a drawing stays a file of a drawing", test_drawings);
     CU_add_test(suite, "a drawing on white keeps the stronger change", test_white);
