@@ -1,7 +1,7 @@
 #include "worker/mailer.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -20,6 +20,8 @@ enum {
     off_pause_ms = 10000,
     child_takes_ms = smtp_timeout_s * 1000, /* then the child takes no further mail */
     child_life_ms = 2 * child_takes_ms + 60000,
+    close_ms = 5000, /* a mail usually takes less than a second */
+    close_look_ms = 20,
     mails_max = 50, /* of one child */
     child_arena_bytes = 16 << 20
 };
@@ -50,12 +52,26 @@ static enum iw_error mail_send(const struct domain *domain, const char *owner, c
     return error;
 }
 
+/* Leases and sends one mail.  A worker that stops waits for it: a lost lease delays the mail by minutes. */
+static enum iw_error mail_take(const struct domain *domain, const char *owner, bool *is_found)
+{
+    sigset_t stop;
+    struct mail_lease lease;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    enum iw_error error = mail_next(domain, &lease, is_found);
+    if (error == IW_OK && *is_found)
+        error = mail_send(domain, owner, &lease);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    return error;
+}
+
 /* The child.  It must not touch the connections that it inherits. */
 static _Noreturn void mailer_child_run(const struct mailer *mailer, pid_t supervisor)
 {
     struct shared *shared = mailer->shared;
     struct context context;
-    struct mail_lease lease;
     const char *password;
     struct arena *arena = arena_new(child_arena_bytes);
     process_signals_reset();
@@ -71,11 +87,8 @@ static _Noreturn void mailer_child_run(const struct mailer *mailer, pid_t superv
     enum iw_error error = IW_OK;
     int64_t last_ms = clock_monotonic_ms() + child_takes_ms;
     bool is_found = true;
-    for (int i = 0; i < mails_max && error == IW_OK && is_found && clock_monotonic_ms() < last_ms; i++) {
-        error = mail_next(&domain, &lease, &is_found);
-        if (error == IW_OK && is_found)
-            error = mail_send(&domain, shared->owner, &lease);
-    }
+    for (int i = 0; i < mails_max && error == IW_OK && is_found && clock_monotonic_ms() < last_ms; i++)
+        error = mail_take(&domain, shared->owner, &is_found);
     if (error != IW_OK)
         log_failure(&context, "mails_not_sent");
     _exit(error == IW_OK ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -127,8 +140,11 @@ void mailer_close(struct mailer *mailer)
 {
     if (mailer->child == 0)
         return;
-    kill(mailer->child, SIGKILL);
-    while (waitpid(mailer->child, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    mailer->child = 0;
+    kill(mailer->child, SIGTERM);
+    mailer->killed_at_ms = clock_monotonic_ms() + close_ms;
+    while (child_is_running(mailer)) {
+        if (process_stop_count > 1)
+            mailer->killed_at_ms = 0;
+        poll(NULL, 0, close_look_ms);
+    }
 }

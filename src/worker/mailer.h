@@ -23,7 +23,8 @@ struct mailer {
 /* Reaps a finished child, and starts one if mails are due.  Returns the pause before the next call. */
 int64_t mailer_step(struct mailer *mailer);
 
-/* Kills and reaps the child.  The mail that it was sending is sent again after the lease ends. */
+/* Waits a few seconds for the mail in progress.  A mail that takes longer is sent again after its lease ends.
+ */
 void mailer_close(struct mailer *mailer);
 
 #endif

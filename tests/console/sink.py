@@ -42,6 +42,7 @@ class Handler(socketserver.StreamRequestHandler):
             elif verb == b"DATA":
                 self.say("DATA", "354 go on")
                 self.server.mails.append((recipient, self.message()))
+                time.sleep(self.server.slow_s)
                 self.say("end", "250 OK")
             elif verb.startswith(b"AUTH"):
                 self.say("AUTH", "334 ")
@@ -68,6 +69,7 @@ class Sink(socketserver.ThreadingTCPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.mails, self.odd, self.lines = [], {}, []
+        self.slow_s = 0  # from the end of a mail to its answer
         self.failing = set()  # the next mail to each of these recipients fails
         threading.Thread(target=self.serve_forever, daemon=True).start()
 

@@ -90,6 +90,18 @@ def test_no_token_is_readable_in_the_database(stack, sink):
     assert token not in log and '"event":"mail_retried"' in log
 
 
+def test_a_worker_that_stops_finishes_its_mail(stack, sink):
+    email, sink.slow_s = address_new(), 2
+    try:
+        Browser(stack).sign_up(email)
+        sink.of(email)
+        stack.part("stop", "worker")
+    finally:
+        sink.slow_s = 0
+        stack.part("start", "worker")
+    assert stack.sql(f"SELECT 1 FROM mails WHERE recipient = '{email}'") == [] and len([1 for to, _ in sink.mails if to == email]) == 1
+
+
 def mail_check(stack, operator):
     """The line of doctor, and the status of the health page."""
     output = stack.ctl("doctor", check=False)
