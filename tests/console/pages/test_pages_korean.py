@@ -279,7 +279,7 @@ def test_account_and_security(reader, owner):
 
 
 def order_ended(owner, order):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while owner.get(f"/v2/orders/{order}").data["status"] == "inProgress":
         assert time.monotonic() < end
         time.sleep(0.2)

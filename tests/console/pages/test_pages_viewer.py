@@ -80,8 +80,11 @@ def test_a_mouse_drags_the_picture_and_arrows_move_it(large):
     # A click on the fitted picture shows that place at 100 %.
     ActionChains(window.driver).move_to_element_with_offset(canvas, 0, 0).click().perform()
     window.wait(lambda: pane(window)["whole"] == [1700, 1500], "100 %")
-    begin = pane(window)
-    assert abs(begin["left"] + begin["width"] / 2 - 850) < 3 and abs(begin["top"] + begin["height"] / 2 - 750) < 3
+
+    def in_the_middle():
+        now = pane(window)
+        return abs(now["left"] + now["width"] / 2 - 850) < 3 and abs(now["top"] + now["height"] / 2 - 750) < 3 and now
+    begin = window.wait(in_the_middle, "the place of the click")
     ActionChains(window.driver).move_to_element(canvas).click_and_hold().move_by_offset(-60, -40).release().perform()
     window.wait(lambda: abs(pane(window)["left"] - begin["left"] - 60) < 2 and abs(pane(window)["top"] - begin["top"] - 40) < 2, "the dragged picture")
     window.driver.execute_script("document.querySelector('dialog .pane').focus()")
@@ -100,14 +103,15 @@ def test_the_comparison_fits_each_window_and_says_the_sizes(large):
             window.theme(theme)
             for zoom in ("Fit", "100 %", "200 %"):
                 window.press(zoom)
-                state = pane(window)
+                def fitting():
+                    now = pane(window)
+                    return now["width"] <= width and (zoom != "Fit" or now["whole"] == [now["width"], now["height"]]) and now
+                state = window.wait(fitting, f"the frame at {zoom}")
                 # The frame follows the window at each zoom, also after a wider one.
                 window.size(1280, 900)
                 window.size(width, height)
                 window.wait(lambda: pane(window)["width"] == state["width"] <= width, "the frame of the window")
                 assert window.overflow() == "" and state["height"] >= 200 and (width > 390 or state["width"] >= 370)
-                if zoom == "Fit":
-                    assert state["whole"] == [state["width"], state["height"]]
                 window.picture(f"viewer-{zoom.removesuffix(' %').lower()}-{width}-{theme}")
 
 
@@ -121,8 +125,10 @@ def test_a_small_picture_is_not_enlarged(inside, tmp_path):
     inside.press("Compare")
     inside.find("dialog .viewer canvas")
     moved(inside, 100)
-    found = pixels(inside)
-    top, left = (found.shape[0] - 150) // 2, (found.shape[1] - 200) // 2
-    # The middle of the frame has the picture, pixel by pixel.
     expected = numpy.asarray(Image.open(path).convert("RGB")).astype(int)
-    assert any(numpy.array_equal(found[top + y:top + y + 150, left + x:left + x + 200], expected) for x in (0, 1) for y in (0, 1))
+
+    def is_in_the_middle():
+        found = pixels(inside)
+        top, left = (found.shape[0] - 150) // 2, (found.shape[1] - 200) // 2
+        return any(numpy.array_equal(found[top + y:top + y + 150, left + x:left + x + 200], expected) for x in (0, 1) for y in (0, 1))
+    inside.wait(is_in_the_middle, "the picture, pixel by pixel")

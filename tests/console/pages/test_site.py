@@ -114,7 +114,7 @@ def test_files_of_the_site_are_limited_per_address(stack, octet, path):
     while "429" not in found and time.monotonic() < end:
         found += subprocess.run(["curl", "-sZ", "--interface", f"127.0.0.{octet}", "--cacert", stack.environment["IMGWARD_CA"], "-H", "Accept: text/html",
                                  "-o", os.devnull, "-w", "%{http_code}\n", f"{stack.url}{path}?[1-1000]"],
-                                capture_output=True, text=True, timeout=60).stdout.split()
+                                capture_output=True, text=True, timeout=240).stdout.split()
     assert set(found) == {"200", "429"} and found.count("200") >= 400, (found.count("200"), found.count("429"), set(found))
 
 
