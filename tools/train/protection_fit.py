@@ -5,10 +5,10 @@
 
 The true share is the latent shift of a result of imgwardctl, relative to the shift of the unlimited change: that of the same
 strength, neither rounded nor bounded by black and white.  It is the mean of the encoders.  WebP is encoded from pixels, and this
-shifts the code without a change, too: the squares of both shifts are subtracted.  The uploads are PNG, JPEG of several qualities
-and samplings, and WebP.  The share of a drawing (PNG) has another formula, so it is not fitted.  The factors are fitted on training
-pictures; the error is that of the pictures kept from training.  Without --out nothing is fitted: the figure that imgwardctl prints
-is compared with the true share.
+shifts the code without a change, too: the squares of both shifts are subtracted, at the quality of the result.  The uploads are PNG,
+JPEG of several qualities and samplings, and WebP.  The share of a drawing (PNG) has another formula, so it is not fitted.  The
+factors are fitted on training pictures; the error is that of the pictures kept from training.  Without --out nothing is fitted: the
+figure that imgwardctl prints is compared with the true share.
 """
 
 import argparse
@@ -47,6 +47,63 @@ TURNS = ("standard", "low", "high")  # of the strengths
 NEAR = 1e-3  # how much the factors of neighbouring octaves stay alike, and near 1: .1, 1 and 3 thousandths fit alike
 
 
+# ---- the quality of a WebP
+
+def bits_of(data):
+    """A reader of bits of probability one half: the decoder of RFC 6386, 7.3."""
+    value, at, span, used = int.from_bytes(data[:2], "big"), 2, 255, 0
+
+    def read(count):
+        nonlocal value, at, span, used
+        result = 0
+        for _ in range(count):
+            split = 1 + ((span - 1) * 128 >> 8)
+            bit = value >= split << 8
+            value, span = (value - (split << 8), span - split) if bit else (value, split)
+            while span < 128:
+                value, span, used = value << 1, span << 1, used + 1
+                if used == 8:
+                    value, at, used = value | data[at], at + 1, 0
+            result = 2 * result + bit
+        return result
+    return read
+
+
+def optional(read, counts):
+    for count in counts:
+        if read(1):
+            read(count)
+
+
+def quantizer_of(path):
+    """The index of the quantizer in a lossy WebP (RFC 6386, 9.2 to 9.6)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    read = bits_of(data[data.index(b"VP8 ") + 18:])
+    read(2)
+    if read(1):
+        is_map, is_data = read(1), read(1)
+        if is_data:
+            read(1)
+            optional(read, 4 * [8] + 4 * [7])
+        if is_map:
+            optional(read, 3 * [8])
+    read(10)
+    if read(1) and read(1):
+        optional(read, 8 * [7])
+    read(2)
+    return read(7)
+
+
+def save_as(picture, result, plain, coding):
+    """Encodes a WebP without a change, at the quality that a result has."""
+    wanted, quality = quantizer_of(result), coding["quality"]
+    Image.fromarray(picture).save(plain, quality=quality)
+    while quantizer_of(plain) > wanted and quality < 100:
+        quality += 1
+        Image.fromarray(picture).save(plain, quality=quality)
+
+
 # ---- a result
 
 def unlimited(network, x, seed, strength):
@@ -73,14 +130,15 @@ def bands(one, other):
 
 
 def protected(options, picture, upload, strength, seed, folder):
-    """(picture as uploaded, result, upload encoded again without a change, share printed, bits a pixel of the upload)."""
+    """(picture as uploaded, result, picture encoded like it without a change, share printed, bits a pixel of the upload)."""
     suffix, coding = UPLOADS[upload]
     source, result = (os.path.join(folder, "%s.%s" % (name, suffix)) for name in ("in", "out"))
     Image.fromarray(picture).save(source, **coding)
     said = subprocess.run([options.ctl, "image", "protect", "--json", "--strength", strength, "--seed", str(seed), "--weights",
                            options.weights, source, result], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-    before, plain = load_picture(source), os.path.join(folder, "plain.%s" % suffix)
-    Image.fromarray(before).save(plain, **coding)
+    before, plain = load_picture(source), os.path.join(folder, "plain.webp")
+    if suffix == "webp":
+        save_as(before, result, plain, coding)
     again = load_picture(plain) if suffix == "webp" else before
     bits = 8 * os.path.getsize(source) / before[:, :, 0].size
     return tensor_of(before), tensor_of(load_picture(result)), tensor_of(again), json.loads(said)["share"], bits
