@@ -131,7 +131,8 @@
     X(protection_weaker, "strength percent",                                                                 \
       "The protection is weaker than strength \"%s\": about %u %% of its effect is in the result.")          \
     X(rest_compressed, "",                                                                                   \
-      "The compression of this file removes the rest; the PNG or the original export is protected better.")  \
+      "The compression of this file removes the rest; the PNG or the original export of a photograph is"     \
+      " protected better.")                                                                                  \
     X(rest_visible, "", "The rest would be visible, or lies beyond black and white.")                        \
     /* A check of the service: */                                                                            \
     X(database_well, "", "The database responds.")                                                           \

@@ -802,7 +802,7 @@ export default {
   "message.unchanged_compressed": "Nothing changed: the strong compression of this file removes the strength “{strength}”. Export the picture with less compression.",
   "message.unchanged_flat": "Nothing changed: the picture has no texture that hides the strength “{strength}”.",
   "message.protection_weaker": "The result has an estimated {percent} % of the effect of the strength “{strength}”.",
-  "message.rest_compressed": "The compression of this file removes the rest. The PNG or the original export is better protected.",
+  "message.rest_compressed": "The compression of this file removes the rest. The PNG or the original export of a photo is better protected.",
   "message.rest_visible": "The rest would be visible, or outside the range of brightness.",
   "message.database_well": "The database responds.",
   "message.database_silent": "The database does not respond ({cause}).",

@@ -802,7 +802,7 @@ export default {
   "message.unchanged_compressed": "바뀐 부분이 없습니다. 파일이 심하게 압축되어 “{strength}” 강도의 변화가 사라집니다. 압축률을 낮춰 다시 내보내세요.",
   "message.unchanged_flat": "바뀐 부분이 없습니다. “{strength}” 강도의 변화를 숨길 만한 질감이 이미지에 없습니다.",
   "message.protection_weaker": "결과에 남은 보호 효과는 “{strength}” 강도의 약 {percent}%입니다.",
-  "message.rest_compressed": "나머지는 파일의 압축으로 사라집니다. PNG나 원본에서 바로 내보낸 파일이 더 잘 보호됩니다.",
+  "message.rest_compressed": "나머지는 파일의 압축으로 사라집니다. 사진이라면 PNG나 원본에서 바로 내보낸 파일이 더 잘 보호됩니다.",
   "message.rest_visible": "나머지 변화는 눈에 띄거나 표현할 수 있는 밝기 범위를 벗어납니다.",
   "message.database_well": "데이터베이스가 응답합니다.",
   "message.database_silent": "데이터베이스가 응답하지 않습니다({cause}).",
