@@ -25,7 +25,7 @@ struct carry {
 /* One component. Entries are in the order of rows. */
 struct carry_table {
     bool is_luma;
-    bool is_low_halved;           /* the mean and the lowest frequency have half of the change */
+    float low_share;              /* of the change, for the mean and the lowest frequency */
     uint16_t from[carry_entries]; /* steps of the file */
     uint16_t to[carry_entries];   /* steps of the result */
 };

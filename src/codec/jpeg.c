@@ -847,7 +847,7 @@ static bool tables_set(const struct keep_jpeg *file, unsigned finer, struct carr
     for (int c = 0; c < file->component_count; c++) {
         struct carry_table *table = &tables[c];
         const bool is_new = is_resampled(file, c, finer > 0);
-        *table = (struct carry_table){.is_luma = c == 0};
+        *table = (struct carry_table){.is_luma = c == 0, .low_share = 1};
         memcpy(table->from, file->quant[c], sizeof table->from);
         memcpy(table->to, file->quant[c], sizeof table->to);
         if (is_new)
