@@ -22,9 +22,9 @@ enum { change_most = 16 };
 /*
  * The share of the mean and the lowest frequency of luma at a higher quality. They take visibility and move
  * most encoders little. With the steps of the file, or without colours, hardly anything else moves. With fine
- * steps of the file, everything moves: at quality 95 all of them cost 3 to 7 of 100 parts of the shift of
- * `sana` and `sd15`, and half of them 7 to 12 of that of the third encoder.  The
- * mean step of coarse files is above this one, that of quality 88.
+ * steps of the file, everything moves: at quality 95 all of them cost two encoders 3 to 7 of 100 parts of the
+ * shift. Half of them costs the third encoder 7 to 12. The mean step of coarse files is above this one, that
+ * of quality 88.
  */
 static const float low_share_coarse = 0.5F, low_share_fine = 0.75F;
 static const unsigned coarse_mean = 14;
