@@ -309,6 +309,24 @@ static void test_carriers(void)
     bytes_free(&file);
 }
 
+/* Low luma has all of the change in grey and in colours, more of it with fine steps of the file than with
+ * coarse ones. */
+static void test_low_share(void)
+{
+    static const struct {
+        bool is_luma, has_colors;
+        uint16_t step;
+        float share;
+    } made[] = {{true, true, 20, .5F}, {true, true, 6, .75F}, {true, false, 20, 1}, {false, true, 20, 1}};
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        struct carry_table table = {.is_luma = made[i].is_luma, .low_share = 1};
+        for (unsigned k = 0; k < carry_entries; k++)
+            table.from[k] = made[i].step;
+        carry_finer(&table, codec_finest, made[i].has_colors);
+        CU_ASSERT(fabsf(table.low_share - made[i].share) < 1e-6F);
+    }
+}
+
 /* Counts rows of stripes that differ from those of the picture.  Colours of a lower resolution are smoothed
  * across the edges of stripes. */
 static unsigned rows_other(const struct image *picture, const struct image *part,
@@ -395,6 +413,7 @@ int main(void)
         {"carry: a file with missing coefficients", test_smoothed},
         {"carry: the result has the change", test_changed},
         {"carry: the limit of bytes is kept", test_bytes_max},
+        {"carry: the share of low luma", test_low_share},
         {"carry: which pictures", test_carriers},
         {"carry: stripes are rows of the picture", test_stripes},
         {"carry: units that do not fit stripes", test_stripes_units},
