@@ -610,10 +610,10 @@ static enum iw_error encode_best(struct context *context, struct protect_plan *p
 /* ---- drawings */
 
 /*
- * A drawing's file grows at most this many times if a form of the change makes that possible. Without forms
- * drawings grow up to 25 times (doc/protection-engine.md).
+ * A drawing's file grows at most this many times if a form of the change makes that possible, and less
+ * without a form. Without forms drawings grow up to 25 times (doc/protection-engine.md).
  */
-enum { growth_most = 3 };
+enum { growth_most = 4, plain_growth_most = 3 };
 
 /* Beyond this size the time of several encodings counts for more than the size of the file. */
 static const uint64_t forms_most_px = 16 * 1000 * 1000;
@@ -668,7 +668,7 @@ static enum iw_error encode_plain(struct context *context, struct protect_plan *
     *notes_end = NULL;
     change_flat_end(plan);
     enum iw_error error = encode_at(context, plan, picture, order->strength, 1, &plain, &report);
-    *is_taken = error == IW_OK && plain.size <= growth_most * order->size;
+    *is_taken = error == IW_OK && plain.size <= plain_growth_most * order->size;
     struct codec_bytes left = *is_taken ? *bytes : plain;
     if (*is_taken)
         *bytes = plain;

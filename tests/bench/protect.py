@@ -227,19 +227,22 @@ def bench_cost(options, folder):
           % (1000 * (seconds - start) / 4, 1000 * start))
 
 
-def bench_growth(options, folder):
-    """Times that drawings grow, of seeds that development does not use."""
-    from watermark_drawings import JUDGING, drawing
+def bench_growth(options, encoders, folder):
+    """Times that whole drawings grow, and their shift. Development uses seeds below 1000."""
+    from watermark_drawings import drawing
     for kind, how in (("png", {"optimize": True}), ("webp", {"lossless": True, "quality": 75})):
-        source, result = (os.path.join(folder, "%s.%s" % (name, kind)) for name in ("in", "out"))
-        times = []
-        for seed in range(JUDGING, JUDGING + 16):
+        times, shifts = [], {"plain": [], "JPEG 75": []}
+        for seed in range(options.drawing_seed, options.drawing_seed + 16):
             name, picture = drawing(seed)
-            Image.fromarray(picture).save(source, **how)
-            protect(options.ctl, options.weights, source, result, "standard", seed)
-            times.append((os.path.getsize(result) / os.path.getsize(source), name))
+            height, width = (edge // 64 * 64 for edge in picture.shape[:2])
+            picture, result, grown = protected(options.ctl, options.weights, picture[:height, :width], "standard", seed, folder, (kind, how))
+            times.append((grown, name))
+            for after, rows in shifts.items():
+                rows.append(list(shifts_of(PROCESSING[after](picture), PROCESSING[after](result), encoders).values()))
         print("%s drawings grow %.2f times, at most: %s" % (kind, numpy.mean([one for one, _ in times]), ", ".join(
             "%.1f (%s)" % one for one in sorted(times, reverse=True)[:3])))
+        print("%s drawings, shift of %s: %s" % (kind, ", ".join(encoders), "; ".join(
+            "%s %s" % (after, " ".join("%.3f" % one for one in numpy.mean(rows, 0))) for after, rows in shifts.items())))
 
 
 def options_of():
@@ -259,6 +262,7 @@ def options_of():
     parser.add_argument("--growth", type=int, metavar="PERCENT", help="of imgwardctl image protect")
     parser.add_argument("--photos", type=int, default=30, help="held-out photographs and paintings")
     parser.add_argument("--drawings", type=int, default=14)
+    parser.add_argument("--drawing-seed", type=int, default=1000, help="of the first of 16 whole drawings")
     parser.add_argument("--side", type=int, default=384, help="px of the crops")
     parser.add_argument("--strengths", nargs="+", choices=STRENGTHS, default=STRENGTHS)
     parser.add_argument("--seed", type=int, default=0, help="of the first picture; the next one has the next")
@@ -291,7 +295,7 @@ def main():
         for title, pictures in groups_of(options).items():
             if pictures:
                 bench_group(options, encoders, title, pictures, folder)
-        bench_growth(options, folder)
+        bench_growth(options, encoders, folder)
         bench_cost(options, folder)
 
 

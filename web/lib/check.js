@@ -53,10 +53,10 @@ export function pictureProblem({ file, format, kind, width, height }, type) {
 }
 
 // A PNG of less than 3.5 bits a pixel is a drawing (photos have 10 and more). In flat colours, the protected result
-// usually has 0.1 to 0.7 bits a pixel more (thirteen drawings, 0.4 on average), and at most three times the size. Soft
+// usually has 0.1 to 1.1 bits a pixel more (thirteen drawings, 0.5 on average), and at most four times the size. Soft
 // shading takes 10 bits a pixel, at high 11, and twice that if samples have 16 bits. So do all drawings of more than
 // 16 megapixels or of 16 bits.
-const DRAWING_BITS = 3.5, MORE_BITS = 0.4, MOST_TIMES = 3, FLAT_MOST_PIXELS = 16e6, SOFT_BITS = 11;
+const DRAWING_BITS = 3.5, MORE_BITS = 0.5, MOST_TIMES = 4, FLAT_MOST_PIXELS = 16e6, SOFT_BITS = 11;
 const isDrawing = ({ file, format, width, height }) =>
   format === "png" && file.size * 8 < DRAWING_BITS * width * height;
 const softBytes = ({ width, height, depth }) => width * height * SOFT_BITS / 8 * (depth === 16 ? 2 : 1);

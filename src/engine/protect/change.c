@@ -456,8 +456,8 @@ void change_compare_end(struct protect_plan *plan, const struct change_sums *sum
 
 /* ---- drawings */
 
-/* Measures the change of a drawing. */
-static enum iw_error flat_measure(struct protect_plan *plan, double *shown)
+/* Measures the change of a drawing: the wanted one, or the one that the scales of the colours give. */
+static enum iw_error flat_measure(struct protect_plan *plan, bool is_wanted, double *shown)
 {
     const struct visibility_map *means = &plan->visibility.means;
     visibility_run_free(plan->run);
@@ -469,8 +469,12 @@ static enum iw_error flat_measure(struct protect_plan *plan, double *shown)
     }
     flat_round(plan->flat, 255 * plan->weights->model.slack);
     for (uint32_t y = 0; y < plan->height_px; y++) {
-        flat_row(plan->flat, y, plan->changes);
-        visibility_run_row(plan->run, plan->changes, plan->width_px, plan->colors);
+        row_wanted(plan, y);
+        if (!is_wanted) {
+            flat_lay(plan->flat, y, plan->wanted);
+            flat_row(plan->flat, y, plan->wanted);
+        }
+        visibility_run_row(plan->run, plan->wanted, plan->width_px, plan->colors);
     }
     *shown = visibility_run_end(plan->run);
     for (uint32_t y = visibility_cell_px / 2; y < plan->height_px; y += visibility_cell_px)
@@ -488,18 +492,36 @@ static enum iw_error flat_fit(struct protect_plan *plan, double budget, double *
     const double flat_slack = 1.05; /* as that of lossy results */
     enum iw_error error = IW_OK;
     for (unsigned try = 0; error == IW_OK && try < flat_tries; try++) {
-        error = flat_measure(plan, shown);
+        error = flat_measure(plan, false, shown);
         if (error == IW_OK)
-            flat_adjust(plan->flat, budget);
+            flat_adjust(plan->flat);
     }
     if (error != IW_OK)
         return error;
     flat_choose(plan->flat, 1);
-    error = flat_measure(plan, shown);
+    error = flat_measure(plan, false, shown);
     if (error != IW_OK || *shown <= flat_slack * budget)
         return error;
     flat_choose(plan->flat, budget / *shown);
-    return flat_measure(plan, shown);
+    return flat_measure(plan, false, shown);
+}
+
+/*
+ * Measures the budgets of the colours by their wanted changes: whole, and limited to the headroom. With the
+ * limited ones, black and white have less left after JPEG than without a form. With the whole ones, a dark
+ * red has a butteraugli peak of 5 (clip_fall_scene).
+ */
+static enum iw_error flat_budgets(struct protect_plan *plan, const struct image *image)
+{
+    struct change_sums sums;
+    double shown = 0;
+    enum iw_error error = change_compare_begin(plan, image, &sums);
+    if (error == IW_OK)
+        error = flat_measure(plan, true, &shown);
+    if (error == IW_OK)
+        flat_budget(plan->flat);
+    change_compare_fini(plan);
+    return error;
 }
 
 enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, enum protect_strength strength,
@@ -511,13 +533,19 @@ enum iw_error change_flat_new(struct protect_plan *plan, struct image *image, en
     enum iw_error error = flat_new(&plan->flat, image);
     if (error != IW_OK || plan->flat == NULL)
         return error;
+    plan->amplitude = amplitude_of(plan, (double)plan->weights->model.budgets[strength]);
+    error = flat_budgets(plan, image);
+    if (error != IW_OK)
+        return error;
     change_add(plan, image, strength, 1, report); /* lowers the units to the headroom */
     change_undo(plan, image);
+    error = flat_budgets(plan, image);
+    if (error != IW_OK)
+        return error;
     for (uint32_t y = 0; y < plan->height_px; y++) {
         row_wanted(plan, y);
         flat_sample(plan->flat, y, plan->wanted);
     }
-    flat_split(plan->flat);
     *is_flat = true;
     return IW_OK;
 }
@@ -529,14 +557,10 @@ enum iw_error change_flat_form(struct protect_plan *plan, const struct image *im
     struct change_sums sums;
     plan->is_flat = false;
     flat_begin(plan->flat, form);
-    for (uint32_t y = 0; y < plan->height_px; y++) {
-        row_wanted(plan, y);
-        flat_lay(plan->flat, y, plan->wanted);
-    }
-    plan->is_flat = true;
     enum iw_error error = change_compare_begin(plan, image, &sums);
     if (error == IW_OK)
         error = flat_fit(plan, budget, shown);
+    plan->is_flat = true;
     change_compare_fini(plan);
     return error;
 }

@@ -8,44 +8,54 @@
 enum {
     slot_bits = 16,
     slots_count = 1 << slot_bits, /* of the table of colours, half of them used */
-    colors_max = 127,             /* two indices each, and 0 */
-    samples_max = 1024,           /* of a colour; more move the means by less than rounding */
+    kinds = 4,                    /* changes of a colour, at most */
+    colors_max = UINT8_MAX / kinds,
+    samples_max = 1024, /* of a colour; more move the means by less than rounding */
     split_rounds = 10,
     planes = 3,
     tile_most = 1024, /* pixels of a tile */
-    unset = 2
+    tile_wide = 64,
+    unset = kinds
 };
 
-/* A colour of a smaller share is left as it is: its two colours would take place in a palette. */
+/* A colour of a smaller share is left as it is: its further colours would take place in a palette. */
 static const uint32_t share_least = 1024;
 
 /* Below this share of flat pixels the picture is no drawing of flat colours. */
 static const double flat_least = 0.75;
 
 /*
- * Two changes of opposite sign divide the pixels in halves. Next to the end of the range one is cut off and
- * the groups are unequal. Then a quarter of the pixels changes: for a normal distribution that keeps nine
- * tenths of the correlation of a half. White becomes darker by two levels there, so its mean changes by half
- * a level.
+ * The weight of a colour difference, if that of luma is 1. With 1/4, less is left after JPEG; with 1/12, sd15
+ * moves less (tests/bench/protect.py --drawing-seed 0).
  */
-static const float unequal = 0.4F, unequal_share = 0.25F;
+static const float color_weight = 1 / 6.F;
 
 /*
- * Sizes of tiles, from the one that repeats least. Widths are multiples of the cells of encoders (32 and 8
- * px). A height of 1 means that each row is another one.
+ * Dithering reaches what lies between the changes, and means of groups lie inside of their groups. Of 1, 1.2
+ * and 1.4, 1.2 keeps most after JPEG and WebP (measured alike).
+ */
+static const float stretch = 1.2F;
+
+/* Levels that a dithering error may have. Errors of changes that a colour has no room for would add up. */
+static const float error_most = 6;
+
+/*
+ * Sizes of tiles and changes of a colour, from the form that costs most. Widths are multiples of the cells of
+ * encoders (32 and 8 px). A height of 1 means that each row is another one. With two changes a picture more
+ * often keeps at most 256 colours, which counts for WebP.
  */
 static const struct {
-    unsigned width_px, height_px;
-} forms[flat_forms] = {{64, 1}, {32, 1}, {32, 32}, {16, 16}};
+    unsigned width_px, height_px, kinds;
+} forms[flat_forms] = {{tile_wide, 1, 4}, {32, 1, 4}, {tile_wide, 1, 2}, {32, 32, 2}, {16, 16, 2}};
 
 struct flat_color {
     uint32_t key;
     uint32_t count, seen; /* pixels; of them so far given to flat_sample */
     unsigned samples;
-    float pair[2][planes]; /* changes at scale 1 */
-    float axis[planes], limit;
-    double scale, best; /* of the next measurement, and the largest within the budget so far */
-    double power;       /* sum of a measurement, over cells */
+    float values[kinds][planes]; /* changes at scale 1 */
+    double scale, best;          /* of the next measurement, and the largest within the budget so far */
+    double budget;               /* of visibility; 0 if it was not measured */
+    double power;                /* sum of a measurement, over cells */
     unsigned cells;
 };
 
@@ -61,8 +71,9 @@ struct flat {
     struct flat_color colors[colors_max];
     float (*samples)[planes]; /* samples_max for each colour */
     uint8_t (*tiles)[tile_most];
-    uint8_t *indices; /* of pixels: 0, or 1 + 2 * colour + which of both changes */
-    float values[2 * colors_max + 1][planes];
+    float (*errors[2])[tile_wide][planes]; /* of dithering, for each colour: of this row and the next one */
+    uint8_t *indices;                      /* of pixels: 0, or 1 + kinds * colour + which change */
+    float values[kinds * colors_max + 1][planes];
 };
 
 /* ---- the colours */
@@ -179,7 +190,7 @@ static void pixels_index(struct flat *flat)
                 continue;
             if (color >= flat->count || flat->colors[color].key != key)
                 color = color_find(flat, key);
-            *index = color < flat->count ? (uint8_t)(1 + 2 * color) : 0;
+            *index = color < flat->count ? (uint8_t)(1 + kinds * color) : 0;
         }
 }
 
@@ -195,7 +206,11 @@ static enum iw_error colors_find(struct flat *flat, double *covered)
     pixels_index(flat);
     flat->samples = calloc(flat->count + 1, samples_max * sizeof *flat->samples);
     flat->tiles = calloc(flat->count + 1, sizeof *flat->tiles);
-    return flat->samples != NULL && flat->tiles != NULL ? IW_OK : IW_NO_MEMORY;
+    for (unsigned i = 0; i < 2; i++)
+        flat->errors[i] = calloc(flat->count + 1, sizeof *flat->errors[i]);
+    return flat->samples != NULL && flat->tiles != NULL && flat->errors[0] != NULL && flat->errors[1] != NULL
+               ? IW_OK
+               : IW_NO_MEMORY;
 }
 
 enum iw_error flat_new(struct flat **flat, const struct image *image)
@@ -222,11 +237,13 @@ void flat_free(struct flat *flat)
         return;
     free(flat->samples);
     free(flat->tiles);
+    free(flat->errors[0]);
+    free(flat->errors[1]);
     free(flat->indices);
     free(flat);
 }
 
-/* ---- two changes of a colour */
+/* ---- the changes of a colour */
 
 void flat_sample(struct flat *flat, uint32_t y, const float *wanted)
 {
@@ -235,118 +252,81 @@ void flat_sample(struct flat *flat, uint32_t y, const float *wanted)
         const unsigned index = flat->indices[(size_t)y * width + x];
         if (index == 0)
             continue;
-        struct flat_color *color = &flat->colors[(index - 1) / 2];
+        struct flat_color *color = &flat->colors[(index - 1) / kinds];
         const uint32_t step = color->count / samples_max + 1;
         if (color->seen++ % step != 0)
             continue;
-        memcpy(flat->samples[(index - 1) / 2 * samples_max + color->samples++],
+        memcpy(flat->samples[(index - 1) / kinds * samples_max + color->samples++],
                wanted + (size_t)x * flat->planes, flat->planes * sizeof *wanted);
     }
 }
 
-static float product(const float *one, const float *other)
+/* Returns the distance of two changes, squared. */
+static float apart(const float *one, const float *other)
 {
-    return one[0] * other[0] + one[1] * other[1] + one[2] * other[2];
+    const float red = one[0] - other[0], green = one[1] - other[1], blue = one[2] - other[2];
+    const float luma = .299F * red + .587F * green + .114F * blue; /* BT.601 */
+    const float blueness = (blue - luma) / 1.772F, redness = (red - luma) / 1.402F;
+    return luma * luma + color_weight * (blueness * blueness + redness * redness);
 }
 
-/* Computes the means of both groups: the samples on either side of a plane. Returns the size of the upper
- * one. */
-static unsigned groups_mean(const float (*samples)[planes], struct flat_color *color)
+/* Returns the nearest of the first values, and its distance. */
+static unsigned nearest(const float (*values)[planes], unsigned count, const float *change, float *distance)
 {
-    unsigned sizes[2] = {0};
-    float sums[2][planes] = {{0}};
-    for (unsigned i = 0; i < color->samples; i++) {
-        const int group = product(samples[i], color->axis) > color->limit;
-        sizes[group]++;
-        for (unsigned k = 0; k < planes; k++)
-            sums[group][k] += samples[i][k];
+    unsigned best = 0;
+    *distance = INFINITY;
+    for (unsigned i = 0; i < count; i++) {
+        const float far = apart(values[i], change);
+        best = far < *distance ? i : best;
+        *distance = fminf(far, *distance);
     }
-    for (unsigned group = 0; group < 2; group++)
-        for (unsigned k = 0; k < planes; k++)
-            color->pair[group][k] = sums[group][k] / (float)(sizes[group] > 0 ? sizes[group] : 1);
-    return sizes[1];
+    return best;
 }
 
-/* Sets the plane between both means. */
-static void plane_set(struct flat_color *color)
+/* Replaces the first values by the means of the samples that are nearest to them. */
+static void values_improve(const float (*samples)[planes], struct flat_color *color, unsigned count)
 {
-    float middle[planes];
-    for (unsigned k = 0; k < planes; k++) {
-        color->axis[k] = color->pair[1][k] - color->pair[0][k];
-        middle[k] = (color->pair[1][k] + color->pair[0][k]) / 2;
-    }
-    color->limit = product(color->axis, middle);
-}
-
-/* Starts with the sample that is farthest from the mean, and its mirror image. */
-static void pair_start(const float (*samples)[planes], struct flat_color *color)
-{
-    float mean[planes], most = -1;
-    color->limit = INFINITY;
-    groups_mean(samples, color);
-    memcpy(mean, color->pair[0], sizeof mean);
+    float sums[kinds][planes] = {{0}}, distance = 0;
+    unsigned sizes[kinds] = {0};
     for (unsigned i = 0; i < color->samples; i++) {
-        const float apart[planes] = {samples[i][0] - mean[0], samples[i][1] - mean[1],
-                                     samples[i][2] - mean[2]};
-        if (product(apart, apart) <= most)
-            continue;
-        most = product(apart, apart);
+        const unsigned kind = nearest((const float(*)[planes])color->values, count, samples[i], &distance);
+        sizes[kind]++;
+        for (unsigned k = 0; k < planes; k++)
+            sums[kind][k] += samples[i][k];
+    }
+    for (unsigned kind = 0; kind < count; kind++)
+        for (unsigned k = 0; k < planes && sizes[kind] > 0; k++)
+            color->values[kind][k] = sums[kind][k] / (float)sizes[kind];
+}
+
+/* Makes two values from each, a little towards the sample that is farthest from it, and away from there. */
+static void values_split(const float (*samples)[planes], struct flat_color *color, unsigned count)
+{
+    const float little = 0.125F;
+    float most[kinds] = {0}, distance = 0;
+    unsigned farthest[kinds] = {0};
+    for (unsigned i = 0; i < color->samples; i++) {
+        const unsigned kind = nearest((const float(*)[planes])color->values, count, samples[i], &distance);
+        farthest[kind] = distance > most[kind] ? i : farthest[kind];
+        most[kind] = fmaxf(distance, most[kind]);
+    }
+    for (unsigned kind = 0; kind < count; kind++)
         for (unsigned k = 0; k < planes; k++) {
-            color->pair[0][k] = mean[k] - apart[k];
-            color->pair[1][k] = mean[k] + apart[k];
+            const float step = little * (samples[farthest[kind]][k] - color->values[kind][k]);
+            color->values[count + kind][k] = color->values[kind][k] - step;
+            color->values[kind][k] += step;
         }
+}
+
+/* Computes the changes of a colour: one, then twice as many. */
+static void values_find(const float (*samples)[planes], struct flat_color *color, unsigned wanted)
+{
+    values_improve(samples, color, 1);
+    for (unsigned count = 1; count < wanted; count *= 2) {
+        values_split(samples, color, count);
+        for (unsigned round = 0; round < split_rounds; round++)
+            values_improve(samples, color, 2 * count);
     }
-}
-
-static int floats_compare(const void *left, const void *right)
-{
-    const float one = *(const float *)left, other = *(const float *)right;
-    return (one > other) - (one < other);
-}
-
-/* Changes only the pixels that are to change most. */
-static void pair_one_sided(const float (*samples)[planes], struct flat_color *color)
-{
-    float along[samples_max];
-    for (unsigned i = 0; i < color->samples; i++)
-        along[i] = product(samples[i], color->axis);
-    qsort(along, color->samples, sizeof *along, floats_compare);
-    color->limit = along[(unsigned)((1 - unequal_share) * (float)color->samples)];
-    groups_mean(samples, color);
-    memset(color->pair[0], 0, sizeof color->pair[0]);
-}
-
-static void pair_swap(struct flat_color *color)
-{
-    for (unsigned k = 0; k < planes; k++) {
-        const float kept = color->pair[0][k];
-        color->pair[0][k] = color->pair[1][k];
-        color->pair[1][k] = kept;
-    }
-}
-
-/* Computes the pair of a colour, the larger change second. */
-static void color_split(const float (*samples)[planes], struct flat_color *color)
-{
-    unsigned upper = 0;
-    pair_start(samples, color);
-    for (unsigned round = 0; round < split_rounds; round++) {
-        plane_set(color);
-        upper = groups_mean(samples, color);
-    }
-    if (product(color->pair[0], color->pair[0]) > product(color->pair[1], color->pair[1])) {
-        pair_swap(color);
-        upper = color->samples - upper;
-    }
-    plane_set(color);
-    if ((float)upper < unequal * (float)color->samples)
-        pair_one_sided(samples, color);
-}
-
-void flat_split(struct flat *flat)
-{
-    for (unsigned i = 0; i < flat->count; i++)
-        color_split((const float(*)[planes])flat->samples + (size_t)i * samples_max, &flat->colors[i]);
 }
 
 /* ---- the places */
@@ -361,11 +341,33 @@ static void tiles_clear(struct flat *flat)
 void flat_begin(struct flat *flat, unsigned form)
 {
     flat->form = form;
-    tiles_clear(flat);
     for (unsigned i = 0; i < flat->count; i++) {
+        values_find((const float(*)[planes])flat->samples + (size_t)i * samples_max, &flat->colors[i],
+                    forms[form].kinds);
         flat->colors[i].scale = 1;
         flat->colors[i].best = 0;
     }
+}
+
+/* Chooses the change of a place of a tile: the nearest to the wanted one and the errors of places before. */
+static uint8_t place_choose(struct flat *flat, unsigned number, unsigned at, const float *wanted)
+{
+    const unsigned wide = forms[flat->form].width_px, before = (at + wide - 1) % wide,
+                   after = (at + 1) % wide;
+    const float(*values)[planes] = (const float(*)[planes])flat->values + 1 + (size_t)number * kinds;
+    float(*now)[planes] = flat->errors[0][number], (*next)[planes] = flat->errors[1][number];
+    float change[planes] = {0}, distance = 0;
+    for (unsigned k = 0; k < flat->planes; k++)
+        change[k] = (float)flat->colors[number].scale * wanted[k] + now[at][k];
+    const unsigned kind = nearest(values, forms[flat->form].kinds, change, &distance);
+    for (unsigned k = 0; k < flat->planes; k++) {
+        const float error = fminf(fmaxf(change[k] - values[kind][k], -error_most), error_most) / 16;
+        now[after][k] += 7 * error;
+        next[before][k] += 3 * error;
+        next[at][k] += 5 * error;
+        next[after][k] += error;
+    }
+    return (uint8_t)kind;
 }
 
 /* A place of a tile takes the choice of its first pixel. */
@@ -373,22 +375,22 @@ void flat_lay(struct flat *flat, uint32_t y, const float *wanted)
 {
     const unsigned wide = forms[flat->form].width_px, high = forms[flat->form].height_px;
     const uint32_t width = flat->image->width_px;
+    float(*laid)[tile_wide][planes] = flat->errors[0];
     if (high == 1)
         tiles_clear(flat);
     for (uint32_t x = 0; x < width; x++) {
         uint8_t *index = &flat->indices[(size_t)y * width + x];
         if (*index == 0)
             continue;
-        const unsigned number = (*index - 1U) / 2;
-        const struct flat_color *color = &flat->colors[number];
+        const unsigned number = (*index - 1U) / kinds;
         uint8_t *place = &flat->tiles[number][y % high * wide + x % wide];
-        if (*place == unset) {
-            float change[planes] = {0};
-            memcpy(change, wanted + (size_t)x * flat->planes, flat->planes * sizeof *wanted);
-            *place = product(change, color->axis) > color->limit;
-        }
-        *index = (uint8_t)(1 + 2 * number + *place);
+        if (*place == unset)
+            *place = place_choose(flat, number, x % wide, wanted + (size_t)x * flat->planes);
+        *index = (uint8_t)(1 + kinds * number + *place);
     }
+    memset(laid, 0, flat->count * sizeof *laid);
+    flat->errors[0] = flat->errors[1];
+    flat->errors[1] = laid;
 }
 
 /* ---- the size of the changes */
@@ -405,12 +407,16 @@ static float level_limited(float change, float level, float room)
 void flat_round(struct flat *flat, float room)
 {
     const unsigned channels = flat->image->channels;
-    for (unsigned i = 0; i < 2 * flat->count; i++) {
-        struct flat_color *color = &flat->colors[i / 2];
+    tiles_clear(flat);
+    for (unsigned i = 0; i < 2; i++)
+        memset(flat->errors[i], 0, flat->count * sizeof *flat->errors[i]);
+    for (unsigned i = 0; i < kinds * flat->count; i++) {
+        struct flat_color *color = &flat->colors[i / kinds];
         for (unsigned k = 0; k < flat->planes; k++) {
             const unsigned channel = channels - 1 - k;
             const float level = (float)(color->key >> (8 * channel) & UINT8_MAX);
-            flat->values[1 + i][k] = level_limited((float)color->scale * color->pair[i % 2][k], level, room);
+            flat->values[1 + i][k] =
+                level_limited(stretch * (float)color->scale * color->values[i % kinds][k], level, room);
         }
         color->power = color->cells = 0;
     }
@@ -421,15 +427,30 @@ void flat_seen(struct flat *flat, uint32_t x, uint32_t y, float power)
     const unsigned index = flat->indices[(size_t)y * flat->image->width_px + x];
     if (index == 0)
         return;
-    flat->colors[(index - 1) / 2].power += (double)power;
-    flat->colors[(index - 1) / 2].cells++;
+    flat->colors[(index - 1) / kinds].power += (double)power;
+    flat->colors[(index - 1) / kinds].cells++;
 }
 
-void flat_adjust(struct flat *flat, double budget)
+/* Returns the visibility of a colour's change in the last measurement. */
+static double color_shown(const struct flat_color *color)
+{
+    return color->cells > 0 ? sqrt(sqrt(color->power / color->cells)) : 0;
+}
+
+void flat_budget(struct flat *flat)
 {
     for (unsigned i = 0; i < flat->count; i++) {
         struct flat_color *color = &flat->colors[i];
-        const double part = color->cells > 0 ? sqrt(sqrt(color->power / color->cells)) / budget : 1;
+        const double shown = color_shown(color);
+        color->budget = color->budget > 0 ? sqrt(color->budget * shown) : shown;
+    }
+}
+
+void flat_adjust(struct flat *flat)
+{
+    for (unsigned i = 0; i < flat->count; i++) {
+        struct flat_color *color = &flat->colors[i];
+        const double shown = color_shown(color), part = color->budget > 0 ? shown / color->budget : 1;
         if (part <= slack && color->scale > color->best)
             color->best = color->scale;
         color->scale *= fmin(part > 0 ? 1 / part : step_most, step_most);

@@ -248,7 +248,7 @@ def test_before_an_order_the_page_says_what_a_jpeg_and_a_drawing_cost(inside, tm
     inside.go("/new")
     inside.give([tmp_path / "drawing.png"])
     least = (tmp_path / "drawing.png").stat().st_size
-    inside.says(f"1 drawing becomes larger as PNG: about {3 * least / 1000:.3g} kB in total in flat colours, up to 660 kB with soft shading.")
+    inside.says(f"1 drawing becomes larger as PNG: about {4 * least / 1000:.3g} kB in total in flat colours, up to 660 kB with soft shading.")
     assert "keeps more of the protection" not in inside.text()
     inside.give([tmp_path / "photo.jpg"])
     inside.says("A photo keeps more of the protection as a PNG or as the original export than as a compressed JPEG.", "2 pictures ready")

@@ -525,8 +525,10 @@ static void drawing_look(enum format format, uint32_t channels)
     CU_ASSERT(report.shown > 0.5 * report.visibility && report.shown < 1.1 * report.visibility);
     CU_ASSERT(fabs(change_psnr(&before.image, &result.image) - report.psnr_db) < 0.01);
     CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 128), 1);
-    CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 90), 2);
-    CU_ASSERT_EQUAL(colors_count(&before.image, &result.image, 180), 2);
+    for (unsigned disc = 0; disc < 2; disc++) {
+        const unsigned count = colors_count(&before.image, &result.image, disc > 0 ? 90 : 180);
+        CU_ASSERT(count > 1 && count <= 4);
+    }
     codec_picture_free(&picture);
     codec_picture_free(&before);
     codec_picture_free(&result);
@@ -535,13 +537,69 @@ static void drawing_look(enum format format, uint32_t channels)
     bytes_free(&again);
 }
 
-/* A flat colour becomes two, an outline stays, and the file stays small. */
+/* A flat colour becomes at most four, an outline stays, and the file stays small. */
 static void test_drawings(void)
 {
     drawing_look(FORMAT_PNG, 1);
     drawing_look(FORMAT_PNG, 3);
     drawing_look(FORMAT_PNG, 4);
     drawing_look(FORMAT_WEBP, 3);
+}
+
+/* Protects a small file as such, or without a form. */
+static struct protect_report small_protect(const struct codec_bytes *file, bool is_small,
+                                           struct codec_picture *picture, struct codec_picture *result)
+{
+    const struct protect_order order = order_of(file, PROTECT_STANDARD);
+    struct codec_bytes bytes;
+    struct protect_report report;
+    decode(file, picture);
+    CU_ASSERT(picture->header.is_small);
+    picture->header.is_small = is_small;
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, picture, &bytes, &report), IW_OK);
+    decode(&bytes, result);
+    if (getenv("SHOW") != NULL)
+        printf("  small %d: %zu bytes become %zu, shown %.2f, share %.2f\n", is_small, file->size, bytes.size,
+               report.shown / report.visibility, report.share);
+    bytes_free(&bytes);
+    return report;
+}
+
+/* Returns the sum of squares of the changes' means over blocks of 8x8 px, of all colours. */
+static double block_squares(const struct image *before, const struct image *after)
+{
+    double squares = 0;
+    for (uint32_t block = 0; block < drawing_px / 8 * (drawing_px / 8) * before->channels; block++) {
+        const uint32_t channel = block % before->channels, place = block / before->channels;
+        const uint32_t left = place % (drawing_px / 8) * 8, top = place / (drawing_px / 8) * 8;
+        double mean = 0;
+        for (uint32_t i = 0; i < 64; i++) {
+            const size_t at = (left + i % 8) * before->channels + channel;
+            mean += (((const uint8_t *)image_row(after, top + i / 8))[at] -
+                     ((const uint8_t *)image_row(before, top + i / 8))[at]) /
+                    64.0;
+        }
+        squares += mean * mean;
+    }
+    return squares;
+}
+
+/* JPEG keeps the means of blocks. A drawing's form has as much of them as the change without a form. */
+static void test_drawing_means(void)
+{
+    struct codec_bytes file = drawing_make(FORMAT_PNG, 3);
+    double squares[2];
+    for (unsigned is_small = 0; is_small < 2; is_small++) {
+        struct codec_picture picture, result;
+        small_protect(&file, is_small > 0, &picture, &result);
+        squares[is_small] = block_squares(&picture.image, &result.image);
+        codec_picture_free(&picture);
+        codec_picture_free(&result);
+    }
+    if (getenv("SHOW") != NULL)
+        printf("  means of blocks: %.0f, without a form %.0f\n", squares[1], squares[0]);
+    CU_ASSERT(squares[1] > 0.9 * squares[0]);
+    bytes_free(&file);
 }
 
 /* Makes a grey PNG that is white above a row and left of a column; the rest is noise, or a gradient. */
@@ -569,36 +627,18 @@ static struct codec_bytes white_make(uint32_t white_rows, uint32_t white_columns
     return file;
 }
 
-static struct protect_report white_protect(const struct codec_bytes *file, bool is_small,
-                                           struct codec_picture *picture, struct codec_picture *result)
-{
-    const struct protect_order order = order_of(file, PROTECT_STANDARD);
-    struct codec_bytes bytes;
-    struct protect_report report;
-    decode(file, picture);
-    CU_ASSERT(picture->header.is_small);
-    picture->header.is_small = is_small;
-    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, picture, &bytes, &report), IW_OK);
-    decode(&bytes, result);
-    if (getenv("SHOW") != NULL)
-        printf("  white: %zu bytes become %zu, shown %.2f, share %.2f\n", file->size, bytes.size,
-               report.shown / report.visibility, report.share);
-    bytes_free(&bytes);
-    return report;
-}
-
 /* A form changes white less, and noise not at all. So the change without a form is taken. */
 static void test_white(void)
 {
     struct codec_bytes file = white_make(drawing_px * 4 / 5, 0, true);
     struct codec_picture picture, result;
-    const struct protect_report report = white_protect(&file, true, &picture, &result);
+    const struct protect_report report = small_protect(&file, true, &picture, &result);
     CU_ASSERT(memcmp(image_row(&picture.image, drawing_px - 1), image_row(&result.image, drawing_px - 1),
                      drawing_px) != 0);
     CU_ASSERT(fabs(change_psnr(&picture.image, &result.image) - report.psnr_db) < 0.01);
     codec_picture_free(&picture);
     codec_picture_free(&result);
-    const struct protect_report plain = white_protect(&file, false, &picture, &result);
+    const struct protect_report plain = small_protect(&file, false, &picture, &result);
     CU_ASSERT(report.share == plain.share && report.shown == plain.shown);
     codec_picture_free(&picture);
     codec_picture_free(&result);
@@ -612,7 +652,7 @@ static void test_gradient(void)
     struct codec_picture picture, result;
     struct protect_report reports[2];
     for (unsigned i = 0; i < 2; i++) {
-        reports[i] = white_protect(&file, i > 0, &picture, &result);
+        reports[i] = small_protect(&file, i > 0, &picture, &result);
         codec_picture_free(&picture);
         codec_picture_free(&result);
     }
@@ -632,6 +672,7 @@ int main(void)
     CU_add_test(suite, "a larger WebP keeps more", test_webp_growth);
     CU_add_test(suite, "a note tells of less than the strength", test_notes);
     CU_add_test(suite, "a drawing stays a file of a drawing", test_drawings);
+    CU_add_test(suite, "a drawing keeps the means of blocks", test_drawing_means);
     CU_add_test(suite, "a drawing on white keeps the stronger change", test_white);
     CU_add_test(suite, "a gradient is no drawing", test_gradient);
     CU_basic_run_tests();
