@@ -452,13 +452,20 @@ static enum iw_error encode_change(struct context *context, struct protect_plan 
                                    struct codec_picture *picture, const struct protect_order *order,
                                    struct codec_bytes *bytes, struct protect_report *report)
 {
-    struct carried_search search = search_of(plan, picture, order);
+    const struct carried_search whole = search_of(plan, picture, order);
+    struct carried_search search = whole;
     if (!codec_carries(picture, search.first, order->limits))
         return IW_OK;
     carried_begin(plan, picture, order->strength, report);
     enum iw_error error = settings_find(context, plan, picture, &search, report);
     if (error == IW_OK)
         error = encode_levels(context, plan, picture, &search, bytes, report);
+    /* The stripes may be unlike the rest. */
+    if (error == IW_OK && search.first < whole.first && protect_percent(report) < result_strong_percent) {
+        bytes_free(bytes);
+        search = whole;
+        error = encode_levels(context, plan, picture, &search, bytes, report);
+    }
     if (search.first > 0)
         finer_note(context, picture, bytes);
     return error;

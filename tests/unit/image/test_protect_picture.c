@@ -660,6 +660,88 @@ static void test_gradient(void)
     bytes_free(&file);
 }
 
+/* Makes a JPEG of noise of a colour. With stripes, only the rows that a search of 4608 rows tries have noise.
+ */
+static struct codec_bytes noise_make(uint32_t height_px, const uint8_t color[3], unsigned noise_bits,
+                                     bool has_stripes)
+{
+    const struct made_spec spec = {.format = FORMAT_JPEG,
+                                   .width_px = 160,
+                                   .height_px = height_px,
+                                   .channels = 3,
+                                   .sampling = 22,
+                                   .quality = 85};
+    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct codec_picture picture;
+    uint32_t random = 1;
+    decode(&made, &picture);
+    for (uint32_t y = 0; y < height_px; y++)
+        for (uint32_t i = 0; i < 160 * 3; i++) {
+            random = random * 1664525 + 1013904223; /* Numerical Recipes, "quick and dirty" */
+            const bool is_noise = !has_stripes || y / image_stripe_px % 6 == 3;
+            ((uint8_t *)image_row(&picture.image, y))[i] =
+                (uint8_t)(color[i % 3] + (is_noise ? random >> (32 - noise_bits) : 0));
+        }
+    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
+    codec_picture_free(&picture);
+    bytes_free(&made);
+    return file;
+}
+
+static struct protect_report noise_protect(const struct codec_bytes *file, struct codec_picture *before,
+                                           struct codec_picture *after)
+{
+    struct codec_bytes bytes;
+    struct protect_report report;
+    struct codec_picture picture;
+    struct protect_order order = order_of(file, PROTECT_STANDARD);
+    order.growth_max_percent = 150;
+    decode(file, &picture);
+    CU_ASSERT_EQUAL_FATAL(protect_picture(&context, protect, &order, &picture, &bytes, &report), IW_OK);
+    decode(file, before);
+    decode(&bytes, after);
+    codec_picture_free(&picture);
+    bytes_free(&bytes);
+    return report;
+}
+
+/* A scaled change does not exceed the range further, because the decoder would cut it on one side. */
+static void test_tint(void)
+{
+    static const uint8_t brown[3] = {60, 40, 0};
+    struct codec_bytes file = noise_make(160, brown, 4, false);
+    struct codec_picture before, after;
+    double sums[3] = {0};
+    noise_protect(&file, &before, &after);
+    for (uint32_t y = 0; y < 160; y++)
+        for (uint32_t i = 0; i < 160 * 3; i++)
+            sums[i % 3] += ((const uint8_t *)image_row(&after.image, y))[i] -
+                           ((const uint8_t *)image_row(&before.image, y))[i];
+    for (unsigned i = 0; i < 3; i++) {
+        if (getenv("SHOW") != NULL)
+            printf("  tint %.2f\n", sums[i] / (160 * 160));
+        CU_ASSERT(fabs(sums[i] / (160 * 160)) < 0.1);
+    }
+    codec_picture_free(&before);
+    codec_picture_free(&after);
+    bytes_free(&file);
+}
+
+/* A search on stripes that are unlike the rest does not leave a picture weak. */
+static void test_stripes_unlike(void)
+{
+    static const uint8_t sky[3] = {120, 160, 210};
+    struct codec_bytes file = noise_make(4608, sky, 8, true);
+    struct codec_picture before, after;
+    const struct protect_report report = noise_protect(&file, &before, &after);
+    if (getenv("SHOW") != NULL)
+        printf("  share %.2f\n", report.share);
+    CU_ASSERT(report.share > 0.5);
+    codec_picture_free(&before);
+    codec_picture_free(&after);
+    bytes_free(&file);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -675,6 +757,8 @@ int main(void)
     CU_add_test(suite, "a drawing keeps the means of blocks", test_drawing_means);
     CU_add_test(suite, "a drawing on white keeps the stronger change", test_white);
     CU_add_test(suite, "a gradient is no drawing", test_gradient);
+    CU_add_test(suite, "a finer JPEG has no tint", test_tint);
+    CU_add_test(suite, "stripes may be unlike the rest", test_stripes_unlike);
     CU_basic_run_tests();
     unsigned failures = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();
