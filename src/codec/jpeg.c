@@ -9,7 +9,6 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -921,20 +920,6 @@ static void coefficients_read(struct jpeg_job *job)
             job->results[c] = job->blocks[c];
 }
 
-/*
- * Bounds a row of the change: scaled, it exceeds the distance to the end of the range no further than
- * unscaled. The decoder would cut the rest on one side, which tints the picture.
- */
-static void row_bound(const float *restrict change, const unsigned char *restrict pixels, size_t samples,
-                      float scale, float *restrict levels)
-{
-    for (size_t i = 0; i < samples; i++) {
-        const float value = pixels[i], room = (value < 255 - value ? value : 255 - value) / scale;
-        const float least = fabsf(change[i]) / scale, most = room > least ? room : least;
-        levels[i] = change[i] < -most ? -most : change[i] > most ? most : change[i];
-    }
-}
-
 /* Reads the rows of a band: the change, which is 0 below the picture, and the picture, whose last row
  * repeats. */
 static void band_read(struct jpeg_job *job, uint32_t first_px)
@@ -947,12 +932,12 @@ static void band_read(struct jpeg_job *job, uint32_t first_px)
         const uint32_t y = first_px + (uint32_t)row, last = image->height_px - 1;
         const unsigned char *pixels = image_row(image, y < last ? y : last);
         if (y <= last)
-            row_bound(change->row(change->user, y), pixels, samples, fmaxf((float)change->scale, 1),
-                      job->levels);
-        else
-            memset(job->levels, 0, samples * sizeof *job->levels);
-        carry_band_put(&job->bands[0], row, job->levels, image->width_px, colors);
+            carry_band_put(&job->bands[0], row, change->row(change->user, y), image->width_px, colors);
         for (size_t i = 0; i < samples; i++)
+            job->levels[i] = y <= last ? pixels[i] : 0;
+        if (y > last)
+            carry_band_put(&job->bands[0], row, job->levels, image->width_px, colors);
+        for (size_t i = 0; i < samples && y > last; i++)
             job->levels[i] = pixels[i];
         carry_band_put(&job->bands[1], row, job->levels, image->width_px, colors);
     }

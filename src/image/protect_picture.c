@@ -207,17 +207,22 @@ static const double carried_first = 1.08, carried_most = 8;
 /* The exponent of a correction: at first, and within these bounds from two results that differ. */
 static const double carried_power = 0.9, power_least = 0.5, power_most = 2.5, shown_differs = 0.02;
 
-/* The visibility of a result as a share of the budget. Below enough, coarser levels are tried, too. */
+/*
+ * The visibility of a result as a share of the budget. Below enough, coarser levels are tried, too, and below
+ * a share of the effect: in a noisy picture new steps show more than they keep.
+ */
 struct carried_aim {
-    double least, wanted, most, enough;
+    double least, wanted, most, enough, share_enough;
 };
 
 /*
  * Stripes show up to 4 % less than the whole picture, because their edges mask. A result of a setting that
- * was found on stripes may be a little weaker, so that few need a second encoding.
+ * was found on stripes may be a little weaker, so that few need a second encoding. A share of .8 is that of
+ * photographs of quality 85 at the finest level (doc/protection-engine.md).
  */
-static const struct carried_aim aim_whole = {0.97, 1.02, 1.05, 0.97}, aim_stripes = {0.96, 1.01, 1.03, 0.96},
-                                aim_tried = {0.95, 1.02, 1.05, 0};
+static const struct carried_aim aim_whole = {0.97, 1.02, 1.05, 0.97, 0.8},
+                                aim_stripes = {0.96, 1.01, 1.03, 0.96, 0.8},
+                                aim_tried = {0.95, 1.02, 1.05, 0, 0};
 
 /* The settings of a search by level. */
 struct carried_search {
@@ -348,7 +353,8 @@ static enum iw_error encode_levels(struct context *context, struct protect_plan 
         *bytes = next;
         *report = measured;
         search->first = level;
-        is_full = measured.shown >= search->aim->enough * measured.visibility;
+        is_full = measured.shown >= search->aim->enough * measured.visibility &&
+                  measured.share >= search->aim->share_enough;
     }
     if (error != IW_OK)
         bytes_free(bytes);
@@ -447,6 +453,27 @@ static struct carried_search search_of(struct protect_plan *plan, const struct c
     return search;
 }
 
+/* Searches again without stripes, which may be unlike the rest, and takes the result if its share is larger.
+ */
+static enum iw_error encode_whole(struct context *context, struct protect_plan *plan,
+                                  struct codec_picture *picture, struct carried_search whole,
+                                  struct carried_search *search, struct codec_bytes *bytes,
+                                  struct protect_report *report)
+{
+    struct codec_bytes next = {NULL, 0};
+    struct protect_report measured = *report;
+    enum iw_error error = encode_levels(context, plan, picture, &whole, &next, &measured);
+    if (next.data == NULL || (bytes->data != NULL && measured.share <= report->share)) {
+        bytes_free(&next);
+        return error;
+    }
+    bytes_free(bytes);
+    *bytes = next;
+    *report = measured;
+    *search = whole;
+    return error;
+}
+
 /* Encodes with a change of the coefficients. The bytes are empty if that is not possible. */
 static enum iw_error encode_change(struct context *context, struct protect_plan *plan,
                                    struct codec_picture *picture, const struct protect_order *order,
@@ -460,12 +487,8 @@ static enum iw_error encode_change(struct context *context, struct protect_plan 
     enum iw_error error = settings_find(context, plan, picture, &search, report);
     if (error == IW_OK)
         error = encode_levels(context, plan, picture, &search, bytes, report);
-    /* The stripes may be unlike the rest. */
-    if (error == IW_OK && search.first < whole.first && protect_percent(report) < result_strong_percent) {
-        bytes_free(bytes);
-        search = whole;
-        error = encode_levels(context, plan, picture, &search, bytes, report);
-    }
+    if (error == IW_OK && search.first < whole.first && protect_percent(report) < result_strong_percent)
+        error = encode_whole(context, plan, picture, whole, &search, bytes, report);
     if (search.first > 0)
         finer_note(context, picture, bytes);
     return error;
@@ -516,6 +539,9 @@ static double quality_for(const struct finer *finer, double growth)
  */
 static const double kept_most = 1.13, kept_slope = 0.45, kept_least = 0.5, finer_shown = 1.15,
                     finer_slack = 1.1, change_aim = 0.95, finer_scale_most = 1.5;
+
+/* A smaller scale that shows as much: the noise of the encoding shows. It was measured at another quality. */
+static const double shown_alike = 0.98;
 
 /* Returns the next scale, from the visibilities of the encoding and of the change at this scale, in budgets.
  */
@@ -580,20 +606,29 @@ static enum iw_error encode_finer(struct context *context, struct protect_plan *
                           .bytes = (double)codec_file_bytes(picture),
                           .pixels = (double)picture->header.width_px * picture->header.height_px,
                           .times = 1};
-    double growth = INFINITY;
     bool is_done = false;
     enum iw_error error = finer_measure(context, plan, picture, order, &finer, report);
     for (unsigned try = 0; error == IW_OK && !is_done && try < tries_max && (double)*quality > finer.quality;
          try++) {
+        struct codec_bytes next = {NULL, 0};
+        struct protect_report measured = *report;
+        error = encode_at(context, plan, picture, order->strength, finer.scale, &next, &measured);
+        const double growth = (double)next.size / finer.bytes;
+        is_done = error != IW_OK || is_finer_done(&finer, growth, most, &measured);
+        const bool is_alike = bytes->data != NULL && measured.shown > shown_alike * report->shown;
+        if (error != IW_OK || growth > most || is_alike) {
+            is_done |= is_alike;
+            bytes_free(&next);
+            continue;
+        }
         bytes_free(bytes);
-        error = encode_at(context, plan, picture, order->strength, finer.scale, bytes, report);
-        growth = (double)bytes->size / finer.bytes;
-        is_done = error == IW_OK && is_finer_done(&finer, growth, most, report);
+        *bytes = next;
+        *report = measured;
     }
     *quality = (float)finer.quality;
-    if (error == IW_OK && growth > most)
+    if (error != IW_OK)
         bytes_free(bytes);
-    else if (error == IW_OK)
+    else if (bytes->data != NULL)
         finer_note(context, picture, bytes);
     return error;
 }
