@@ -403,8 +403,11 @@ static void test_hidden(void)
 
 /*
  * WebP results of growths: the share rises, the size keeps the limit or is that of 100 %, and only a larger
- * file has the note. The opt-out of a tiny file exceeds the limit.
+ * file has the note. The opt-out of a tiny file exceeds the limit. The sums of its last encoding differ by
+ * roundings of the encodings before.
  */
+static const double share_rounding = 1e-6;
+
 static void test_webp_growth(void)
 {
     static const struct {
@@ -444,7 +447,7 @@ static void test_webp_growth(void)
                 share = report.share;
             if (growth == 150)
                 CU_ASSERT(files[i].is_finer ? is_noted && report.share > share
-                                            : !is_noted && report.share >= share);
+                                            : !is_noted && report.share > share - share_rounding);
             codec_picture_free(&picture);
             bytes_free(&bytes);
         }
