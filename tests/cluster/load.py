@@ -19,6 +19,7 @@ class Load:
         self.workloads = []
         self.done = {"read": [], "create": [], "order": []}
         self.pulse = Workload(site.client, site.remotes, site.picture_set, 0, 600)
+        self.pulse.late_s = late_s
         self.threads = [threading.Thread(target=act) for act in (self.mix, self.read, self.create, self.order)]
         for thread in self.threads:
             thread.start()
@@ -26,6 +27,7 @@ class Load:
     def mix(self):
         while not self.is_over.is_set():
             workload = Workload(self.site.client, self.site.remotes, self.site.picture_set, len(self.workloads) + 1)
+            workload.late_s = self.late_s
             self.workloads.append(workload)
             looker = workload.run()
             workload.is_over.set()

@@ -63,6 +63,7 @@ class Workload:
         self.random = random.Random(seed)
         self.seed = seed
         self.end = time.monotonic() + seconds
+        self.late_s = 0  # an answered order may be missing for so long
         self.orders = []
         self.violations = []
         self.transient = 0
@@ -98,9 +99,10 @@ class Workload:
         """Repeats until one of the wanted statuses comes. The second value is True if every earlier attempt got a
         response."""
         is_clean = True
+        late_end = time.monotonic() + self.late_s
         while time.monotonic() < self.end:
             answer = self.ask(what, act)
-            if answer is None:
+            if answer is None or (answer.status == 404 and time.monotonic() < late_end):
                 is_clean = False
                 time.sleep(0.15)
                 continue
