@@ -8,13 +8,13 @@
 extern struct arena *arena;
 extern struct context context;
 
-/* Resets the context. What is in the arena stays. */
+/* Resets the context; the memory of the arena stays. */
 void context_fresh(void);
 
 /* Resets the context and the arena. */
 void fresh(void);
 
-/* runner_run with an arena for the tests. */
+/* Does the same as runner_run, with an arena for the tests. */
 int fixture_run(const char *name, CU_TestInfo *tests);
 
 #endif

@@ -13,7 +13,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)((state >> 33) % bound);
 }
 
-/* Recompute the checksums of a PNG, so that damage gets past them. */
+/* Recomputes the checksums of a PNG, so that a decoder accepts the damaged chunks. */
 static void png_checksums(unsigned char *data, size_t size)
 {
     size_t at = 8;
@@ -32,7 +32,7 @@ static void png_checksums(unsigned char *data, size_t size)
 static void mutate_once(unsigned char *data, size_t *size)
 {
     static const unsigned char interesting[] = {0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xd8, 0xd9, 0xda, 0xc2};
-    /* Half of the damage goes to the headers, which control the decoders. */
+    /* Half of the damage is in the headers, which control the decoders. */
     uint32_t reach = (uint32_t)*size;
     if (random_below(2) == 0 && reach > 200)
         reach = 200;

@@ -55,12 +55,12 @@ unsigned char *made_icc(size_t *size)
     unsigned char *icc = malloc(bytes);
     made_check(icc != NULL && cmsSaveProfileToMem(profile, icc, &bytes), "the ICC profile");
     cmsCloseProfile(profile);
-    memset(icc + 24, 0, 12); /* clear the creation time, so the profile is constant */
+    memset(icc + 24, 0, 12); /* clear the creation time, so that the profile is constant */
     *size = bytes;
     return icc;
 }
 
-/* Lab colour of four inks, for the profile's table. */
+/* Computes the Lab colour of four inks, for the table of the profile. */
 static cmsInt32Number ink_sample(const cmsUInt16Number in[], cmsUInt16Number out[], void *to_lab)
 {
     cmsFloat32Number rgb[3];
@@ -167,7 +167,7 @@ static void jpeg_metadata(struct jpeg_compress_struct *out, const struct made_sp
     free(icc);
 }
 
-/* Each coefficient of a grey picture in two separate scans: valid, but not seen in practice. */
+/* Writes each coefficient of a grey picture in two separate scans, which is valid but unusual. */
 static void scans_many(struct jpeg_compress_struct *out)
 {
     static jpeg_scan_info scans[127];
@@ -180,7 +180,7 @@ static void scans_many(struct jpeg_compress_struct *out)
     out->num_scans = 127;
 }
 
-/* A scan for each component. */
+/* Writes a scan for each component. */
 static void scans_split(struct jpeg_compress_struct *out)
 {
     static jpeg_scan_info scans[4];
@@ -190,7 +190,7 @@ static void scans_split(struct jpeg_compress_struct *out)
     out->num_scans = out->num_components;
 }
 
-/* Colours, sampling and scans. */
+/* Sets colours, sampling and scans. */
 static void jpeg_shape(struct jpeg_compress_struct *out, const struct made_spec *spec)
 {
     if (spec->is_rgb)
@@ -323,7 +323,7 @@ static void png_colors(png_structp png, png_infop info, const struct made_spec *
                      color_type == PNG_COLOR_TYPE_PALETTE ? (spec->depth_bits == 1 ? 2 : 4) : 0, &key);
 }
 
-/* Row y of the file's samples, at any depth. */
+/* Draws row y of the file's samples, at any depth. */
 static void png_row(const struct made_spec *spec, uint32_t y, unsigned char *row)
 {
     uint32_t bit = 0;

@@ -1,5 +1,5 @@
 /*
- * Makes pictures for the tests in memory with the format libraries: every format, variant and
+ * Makes pictures for the tests in memory with the libraries of the formats: every format, variant and
  * kind of metadata that the codecs must keep.
  */
 #ifndef UNIT_PICTURE_MAKER_H
@@ -25,10 +25,10 @@ struct made_spec {
     bool has_many_scans;    /* JPEG, grey: 127 scans */
 
     int sampling;        /* JPEG: luma sampling factors as 11, 21, 22 */
-    int factors[4];      /* JPEG: sampling factors of each component; 0: one each */
+    int factors[4];      /* JPEG: sampling factors of each component; 0 for one each */
     bool is_split;       /* JPEG: a scan for each component */
     bool is_ycck;        /* JPEG of 4 channels, stored as YCCK */
-    bool is_unmarked;    /* JPEG of 4 channels without Adobe's marker: samples are not inverted */
+    bool is_unmarked;    /* JPEG of 4 channels without Adobe's marker: the samples are not inverted */
     bool has_ink_icc;    /* JPEG of 4 channels: a CMYK profile instead of sRGB; with has_metadata */
     unsigned restart;    /* JPEG: the restart interval */
     bool is_progressive; /* JPEG scans, PNG interlacing */
@@ -44,7 +44,7 @@ struct made_spec {
     bool is_lossless; /* WebP */
 };
 
-/* The texts of the metadata, to be found in the encoded files. */
+/* Texts of the metadata, which tests find in the encoded files. */
 extern const char made_xmp[];
 extern const char made_exif[]; /* a TIFF block with orientation 6 */
 extern const size_t made_exif_bytes;
@@ -57,16 +57,16 @@ extern const char made_unsafe[];  /* an unknown chunk, not safe to copy */
 extern const char made_after[];   /* a PNG text after the pixels */
 extern const size_t made_after_bytes;
 
-/* An sRGB profile; the caller frees it. */
+/* Returns an sRGB profile; the caller frees it. */
 unsigned char *made_icc(size_t *size);
 
-/* A CMYK profile of a press with much dot gain; the caller frees it. */
+/* Returns a CMYK profile of a press with much dot gain; the caller frees it. */
 unsigned char *made_ink_icc(size_t *size);
 
-/* Make the file; free it with bytes_free. Exits the test program if a library fails. */
+/* Makes the file; free it with bytes_free. Exits the test program if a library fails. */
 struct codec_bytes make_picture(const struct made_spec *spec);
 
-/* The sample, 0..255, from which all pictures are computed. */
+/* Returns the sample, 0..255, from which all pictures are computed. */
 unsigned made_sample(uint32_t x, uint32_t y, uint32_t channel);
 
 #endif

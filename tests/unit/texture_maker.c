@@ -74,7 +74,7 @@ struct wave {
     double fx, fy, phase, size, tint;
 };
 
-/* Add the waves along row y by rotating phasors, which is cheaper than a cosine per pixel. */
+/* Adds the waves along row y by rotating phasors, which is cheaper than a cosine per pixel. */
 static void waves_row(const struct wave *wave, uint32_t y, double *row, uint32_t width)
 {
     memset(row, 0, width * sizeof *row);
@@ -93,7 +93,7 @@ static void waves_row(const struct wave *wave, uint32_t y, double *row, uint32_t
     }
 }
 
-/* Approximately Gaussian noise, cheaper than random_gauss. */
+/* Returns approximately Gaussian noise; cheaper than random_gauss. */
 static double grain_next(uint64_t *seed)
 {
     uint64_t bits = random_next(seed);

@@ -4,7 +4,7 @@
 
 #include "engine/image.h"
 
-/* A reproducible uniform number in 0..1, and a Gaussian one. */
+/* Return reproducible random numbers: uniform in 0..1, and Gaussian. */
 double random_uniform(uint64_t *seed);
 double random_gauss(uint64_t *seed);
 
@@ -12,19 +12,19 @@ double random_gauss(uint64_t *seed);
 struct image image_make(uint32_t width_px, uint32_t height_px, uint32_t channels, uint32_t depth_bits);
 struct image image_copy(const struct image *image);
 
-/* A picture of one of several kinds: clouds, stripes, shapes, noise. It is opaque if it has alpha. */
+/* Makes a picture of some kind: clouds, stripes, shapes, noise. It is opaque if it has alpha. */
 struct image texture_make(uint32_t width_px, uint32_t height_px, uint32_t channels, uint32_t depth_bits,
                           uint64_t seed);
 
-/* Resample the source: place p, from the centre, shows the source at matrix * p. */
+/* Resamples the source: place p, from the centre, shows the source at matrix * p. */
 struct image image_warp(const struct image *source, const double matrix[4], const double shift[2],
                         uint32_t width_px, uint32_t height_px);
 
-/* Resample in perspective: place p shows the source at p / (1 + slant . p), both from the centre. */
+/* Resamples in perspective: place p shows the source at p / (1 + slant . p), both from the centre. */
 struct image image_slant(const struct image *source, const double slant[2], uint32_t width_px,
                          uint32_t height_px);
 
-/* Mean squared difference of the color samples, scale 0..255. */
+/* Returns the mean squared difference of the colour samples, scale 0..255. */
 double image_error(const struct image *a, const struct image *b);
 
 #endif

@@ -7,8 +7,7 @@
  *   zip_maker weigh FOLDER COUNT MIB COUNT entries of MIB MiB each; prints the memory used in kilobytes
  *   zip_maker large FOLDER           a sparse archive with an entry over 4 GiB between two small ones
  *
- * The archive is FOLDER/archive.zip. FOLDER must exist; it also holds the store of the first
- * four commands.
+ * The archive is FOLDER/archive.zip. FOLDER must exist; the first four commands put their store in it, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +111,7 @@ static void names_make(struct storage *storage, const char *folder, bool has_arc
         puts(names[i]);
 }
 
-/* Builds an archive with count entries of one stored result. */
+/* Builds an archive with count entries that share one stored result. */
 static void copies_make(struct storage *storage, const char *folder, size_t count, int64_t size)
 {
     struct zip_entry *entries = arena_array(arena, count, sizeof *entries);
@@ -132,7 +131,7 @@ static void record_write(int file, const struct text *record, int64_t offset)
         die("pwrite");
 }
 
-/* CRC-32 of size zero bytes. */
+/* Returns the CRC-32 of size zero bytes. */
 static uint32_t zeros_crc(int64_t size)
 {
     const unsigned char zero = 0;

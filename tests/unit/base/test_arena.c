@@ -46,7 +46,7 @@ static void test_arena_gives_zeroed_aligned_memory(void)
     CU_ASSERT_EQUAL(arena_used_bytes(arena), 1000);
 }
 
-/* Prints directly into free space, and elsewhere when the text does not fit. */
+/* A text is printed directly into free space, or elsewhere if it does not fit. */
 static void test_texts_are_whole_at_the_end_of_a_room(void)
 {
     struct arena *small = arena_new(0);

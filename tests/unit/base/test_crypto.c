@@ -25,13 +25,13 @@ static void test_hashes_match_published_vectors(void)
                                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
     crypto_mac_free(mac);
-    /* Databases have such ids: they must never change. */
+    /* Databases store such ids, so the ids must never change. */
     char id[crypto_key_id_size];
     crypto_key_id("Jefe", 4, id);
     CU_ASSERT_STRING_EQUAL(id, "40be92ff306c5920");
 }
 
-/* Maps unpadded base64url to base64 (RFC 4648, section 5) and reads that; -1 for other characters. */
+/* Decodes unpadded base64url (RFC 4648, section 5) by way of base64. Returns -1 for any other character. */
 static long base64url_read(const char *text, void *bytes, size_t room)
 {
     size_t length = strlen(text);

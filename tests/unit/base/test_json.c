@@ -93,7 +93,7 @@ static void test_bodies_that_mean_the_same_have_one_digest(void)
     CU_ASSERT_NOT_EQUAL(memcmp(a, c, 32), 0);
 }
 
-/* Neighbours that a double cannot tell apart: integers above 53 and above 63 bits, and reals. */
+/* Neighbouring numbers that a double cannot distinguish: integers above 53 and above 63 bits, and reals. */
 static void test_bodies_with_other_numbers_have_other_digests(void)
 {
     static const char *const bodies[] = {"{\"x\":9007199254740992}",

@@ -28,15 +28,14 @@ static void machine_forget(void)
     CU_ASSERT_EQUAL(system("rm -rf test_machine.tmp"), 0);
 }
 
-/* Limits of control groups, version 2 and 1, beside a hardware that is larger. */
+/* Control groups, version 2 and 1, limit a machine with more cores and memory. */
 static void test_control_groups_limit_the_machine(void)
 {
     struct machine machine, whole;
     machine_forget();
     machine_read("test_machine.tmp", &whole);
     CU_ASSERT(whole.cores >= 1 && whole.memory_bytes > 256 << 20 && whole.worker_bytes == INT64_MAX);
-    /* A container, with the worker's unit inside and another unit's limit that says nothing about pictures.
-     */
+    /* A container with a limit on the worker's unit. The limit of another unit does not affect pictures. */
     machine_file("proc/self/cgroup", "0::/system.slice/imgward-api.service\n");
     machine_file("sys/fs/cgroup/memory.max", "268435456\n");
     machine_file("sys/fs/cgroup/cpu.max", "max 100000\n");
@@ -49,7 +48,7 @@ static void test_control_groups_limit_the_machine(void)
     CU_ASSERT_EQUAL(machine.worker_bytes, 200000000);
     CU_ASSERT_EQUAL(machine.cores, 1);
     machine_forget();
-    /* Version 1; the path is the host's, which this container does not see. */
+    /* Version 1. The path exists on the host, but not in this container. */
     machine_file("proc/self/cgroup", "4:memory:/docker/a\n3:cpuset:/\n1:cpu,cpuacct:/docker/a\n0::/\n");
     machine_file("sys/fs/cgroup/memory/memory.limit_in_bytes", "134217728\n");
     machine_file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");

@@ -25,7 +25,7 @@ static const char *rendered(const char *message)
     return arena_text_n(context.arena, text.data, text.length);
 }
 
-/* The template with 12 for each integer, and "a.b: c" for the rest. Returns the number of values. */
+/* Fills the template: 12 for each integer, "a.b: c" for each other value. Returns the number of values. */
 static unsigned filled(const char *template, struct text *text)
 {
     unsigned count = 0;

@@ -1,4 +1,4 @@
-/* Bodies in logs: their start, without secrets. */
+/* Bodies in logs are cut to a start without secrets. */
 #include "base/redact.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ static void test_the_start_is_kept(void)
     }
 }
 
-/* A long body is read to its end, so that its start is masked as JSON. */
+/* A long body is read to the end, so that the start is masked as JSON. */
 static void test_a_long_body_is_masked(void)
 {
     struct text text;

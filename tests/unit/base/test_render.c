@@ -63,7 +63,7 @@ static void test_lines_are_an_object_of_strings(void)
         text.data, "[{\"a\":\"b\\u0009c\",\"empty\":\"\",\"\\\"q\":\"\\\\\",\"last\":\"no line feed\"},{}]");
 }
 
-/* A stream empties its text after each part, and its arena only at the end. */
+/* A stream empties the text after each part, but the arena only at the end. */
 static void test_lines_take_no_memory_beside_the_text(void)
 {
     struct text text;

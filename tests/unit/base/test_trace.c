@@ -87,7 +87,8 @@ static void test_a_malformed_value_is_refused(void)
     }
 }
 
-/* Each byte of a valid value replaced by each byte: still valid only where the standard allows that digit. */
+/* If a byte of a valid value is replaced by any other, the value stays valid only where the standard allows
+ * that digit. */
 static void test_each_byte_counts(void)
 {
     static const char valid[] = "00-" TRACE "-" PARENT "-01";

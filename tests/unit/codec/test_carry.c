@@ -23,7 +23,7 @@ static const struct made_spec files[] = {
 
 enum { file_count = sizeof files / sizeof files[0] };
 
-/* A change of some levels: waves that differ in the colours. */
+/* Draws a row of a change: waves of some levels, different for each colour. */
 static const float *wave_row(void *user, uint32_t y_px)
 {
     static float row[3 * width_px];
@@ -44,7 +44,7 @@ static struct codec_change change_of(const struct codec_bytes *file, const struc
                                  .dead = 0.5};
 }
 
-/* Encodes with a change and decodes the result. */
+/* Encodes a picture with a change and decodes the result. */
 static struct codec_bytes changed(const struct codec_picture *picture, struct codec_change *change,
                                   struct codec_picture *result)
 {
@@ -60,7 +60,7 @@ static bool is_same(const struct image *one, const struct image *other)
     return memcmp(one->pixels, other->pixels, one->height_px * one->stride_bytes) == 0;
 }
 
-/* Without a change every coefficient stays, in every form of file. */
+/* Without a change, every form of file keeps all coefficients. */
 static void test_unchanged(void)
 {
     for (int i = 0; i < file_count; i++) {
@@ -77,7 +77,7 @@ static void test_unchanged(void)
     }
 }
 
-/* Returns the root of the mean square of what differs. */
+/* Returns the root mean square of the difference. */
 static double apart(const struct image *one, const struct image *other)
 {
     double squares = 0;
@@ -90,7 +90,7 @@ static double apart(const struct image *one, const struct image *other)
     return sqrt(squares / (double)count);
 }
 
-/* Without a change, the noise of finer steps is less than that of the largest, evenly spread: step /
+/* Without a change, finer steps add less noise than an evenly spread error of the largest step: step /
  * sqrt(12). */
 static void test_unchanged_finer(void)
 {
@@ -114,7 +114,7 @@ static void test_unchanged_finer(void)
     }
 }
 
-/* Differences of colours at the resolution of luma have no coarser steps than the file. */
+/* If chroma is resampled to the resolution of luma, the steps add no more noise than those of the file. */
 static void test_resampled(void)
 {
     struct carry_table table = {.is_luma = false};
@@ -133,7 +133,7 @@ static void test_resampled(void)
     CU_ASSERT_EQUAL(table.to[0], 8);
 }
 
-/* As many restarts as in the file: a unit of one component is a block. */
+/* A result has as many restarts as the file. The interval counts blocks if there is one component a scan. */
 static void test_restarts(void)
 {
     static const struct {
@@ -162,7 +162,7 @@ static void test_restarts(void)
     }
 }
 
-/* The mean product of what a result changed and the wave, relative to the wave's square. */
+/* Returns the mean product of the result's change and the wave, relative to the square of the wave. */
 static double wave_share(const struct codec_picture *before, const struct codec_picture *after)
 {
     double shared = 0, all = 0;
@@ -178,7 +178,8 @@ static double wave_share(const struct codec_picture *before, const struct codec_
     return shared / all;
 }
 
-/* The result has the change, a finer one most of it, in colours too. The same bytes result again. */
+/* A result keeps a part of the change in all colours, and more with finer steps. A second result has the same
+ * bytes. */
 static void test_changed(void)
 {
     for (int i = 0; i < file_count; i++) {
@@ -204,7 +205,7 @@ static void test_changed(void)
     }
 }
 
-/* A result that does not fit gives no bytes, and a dead zone that fits. */
+/* If a result does not fit, no bytes are returned, but a dead zone with which the next result fits. */
 static void test_bytes_max(void)
 {
     struct codec_picture picture, result;
@@ -245,7 +246,8 @@ static struct codec_bytes scan_first(const struct codec_bytes *file)
     return cut;
 }
 
-/* The pixels of a file with missing coefficients are smoothed, so its coefficients are others. */
+/* The decoder smooths the pixels of a file with missing coefficients, so the coefficients do not describe
+ * them. */
 static void test_smoothed(void)
 {
     struct codec_picture picture;
@@ -258,7 +260,7 @@ static void test_smoothed(void)
     bytes_free(&cut);
 }
 
-/* A level without a finer step is none. */
+/* A file carries a level only if one of the steps becomes finer. */
 static void test_levels(void)
 {
     static const struct {
@@ -282,7 +284,7 @@ static void test_levels(void)
     }
 }
 
-/* Other formats and colours, and pictures without room in memory, are encoded from pixels. */
+/* Files of other formats and colours, and pictures that do not fit in memory, are encoded from pixels. */
 static void test_carriers(void)
 {
     static const struct made_spec others[] = {
@@ -309,8 +311,8 @@ static void test_carriers(void)
     bytes_free(&file);
 }
 
-/* Low luma has all of the change in grey and in colours, more of it with fine steps of the file than with
- * coarse ones. */
+/* The low frequencies of luma carry the whole change of a grey picture. In a picture with colours they carry
+ * a part, which is larger if the file has fine steps. */
 static void test_low_share(void)
 {
     static const struct {
@@ -327,8 +329,8 @@ static void test_low_share(void)
     }
 }
 
-/* Counts rows of stripes that differ from those of the picture.  Colours of a lower resolution are smoothed
- * across the edges of stripes. */
+/* Counts the rows of stripes that differ from rows of the picture. Edges of stripes are not compared, because
+ * chroma of a lower resolution is smoothed across them. */
 static unsigned rows_other(const struct image *picture, const struct image *part,
                            const struct image_stripes *stripes)
 {
@@ -340,7 +342,7 @@ static unsigned rows_other(const struct image *picture, const struct image *part
     return count;
 }
 
-/* Stripes are a file of these rows, without metadata. */
+/* Stripes become a file of their rows, without metadata. */
 static void test_stripes(void)
 {
     const struct image_stripes stripes = {2, 4 * image_stripe_px};

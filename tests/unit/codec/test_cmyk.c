@@ -6,7 +6,7 @@
 #include "codec/cmyk.h"
 #include "damage_maker.h"
 
-/* No ink is white, for plain and for inverted samples. */
+/* Samples without ink are white, whether they are plain or inverted. */
 static void test_cmyk_ways(void)
 {
     for (int is_unmarked = 0; is_unmarked <= 1; is_unmarked++) {
@@ -27,7 +27,7 @@ static void test_cmyk_ways(void)
     }
 }
 
-/* The rendition of the new inks shows the engine's change. */
+/* Checks that the new inks, converted to RGB, show the engine's change. */
 static void check_carry(const struct cmyk_grid *grid)
 {
     enum { count = 20000 };
@@ -69,7 +69,7 @@ static void test_cmyk_carries(void)
     CU_ASSERT(by_press[0] < 110); /* the press's profile is darker */
     free(plain);
     free(press);
-    /* A profile of another colour space, or a broken one, is ignored. */
+    /* A damaged profile is ignored, and so is a profile of another colour space. */
     other = made_icc(&size);
     plain = cmyk_grid_new(other, size);
     cmyk_to_rgb(plain, half, 1, by_press);
@@ -83,7 +83,7 @@ static void test_cmyk_carries(void)
     free(other);
 }
 
-/* The result is CMYK of the same kind, with marker and profile. */
+/* The result is CMYK of the same kind, with the same marker and profile. */
 static void test_cmyk_stays(void)
 {
     const struct made_spec spec = {

@@ -89,7 +89,7 @@ static uint32_t channels_decoded(const struct made_spec *spec)
     return spec->channels + (spec->has_transparency ? 1 : 0);
 }
 
-/* Mean square difference of two pictures of one size. */
+/* Returns the mean square difference of two pictures of one size. */
 static double difference(const struct image *a, const struct image *b)
 {
     double sum = 0;
@@ -145,7 +145,7 @@ static void test_round_trip(void)
     }
 }
 
-/* Decode, set the opt-out if wanted, encode. */
+/* Decodes a file, sets the opt-out if wanted, and encodes it. */
 static struct codec_bytes recode(const struct codec_bytes *file, bool is_opt_out)
 {
     struct codec_picture picture;
@@ -436,7 +436,8 @@ static void test_bombs(void)
     CU_ASSERT_EQUAL(decode_error(png, sizeof png, &limits), IW_IMAGE_TOO_LARGE);
 }
 
-/* A full JPEG segment is an error; PNG texts have room, compressed or not. */
+/* An opt-out that does not fit in a JPEG segment is an error; PNG texts have no such limit, compressed or
+ * not. */
 static void test_opt_out_room(void)
 {
     struct made_spec spec = {"JPEG", FORMAT_JPEG, 97, 71, 3, true, .sampling = 22, .quality = 85};
@@ -466,7 +467,7 @@ static void test_opt_out_room(void)
     free(xmp);
 }
 
-/* Number of bytes that contain all pixels; metadata after them may be truncated. */
+/* Returns the number of bytes that contain all pixels; metadata after them may be truncated. */
 static size_t pixels_end(const struct codec_bytes *file, enum format format)
 {
     if (format == FORMAT_JPEG)
@@ -484,7 +485,7 @@ static size_t pixels_end(const struct codec_bytes *file, enum format format)
         const unsigned char *chunk = file->data + at;
         at += 12 + ((size_t)chunk[0] << 24 | (size_t)chunk[1] << 16 | (size_t)chunk[2] << 8 | chunk[3]);
         if (memcmp(chunk + 4, "IDAT", 4) == 0)
-            end = at - 4; /* without the chunk's checksum; the stream has one */
+            end = at - 4; /* without the checksum of the chunk; the stream has another */
     }
     return end;
 }
@@ -511,7 +512,7 @@ static void test_truncation(void)
     }
 }
 
-/* Offset of the last scan's marker, which entropy-coded data cannot contain. */
+/* Returns the offset of the last scan's marker, which entropy-coded data cannot contain. */
 static size_t last_scan(const struct codec_bytes *file)
 {
     size_t at = file->size - 2;
@@ -521,8 +522,8 @@ static size_t last_scan(const struct codec_bytes *file)
 }
 
 /*
- * A JPEG without its end marker is accepted if all pixels are there, and refused if its last
- * scan is missing.
+ * A JPEG without an end marker is accepted if it has all pixels, and refused if the last scan is
+ * missing.
  */
 static void test_jpeg_without_its_end(void)
 {

@@ -1,4 +1,4 @@
-/* Damage and unusual forms of any format. A file is read as others read it, or refused with the remedy. */
+/* Damage and unusual forms of any format: a file is decoded as usual, or refused with the remedy. */
 #include <string.h>
 
 #include "codec/driver.h"
@@ -25,7 +25,7 @@ static void test_orientation_types(void)
     }
 }
 
-/* An encoder's error is a fault of the service. */
+/* A failure of an encoder is an error of the service, not of the file. */
 static void test_encoder_errors_are_ours(void)
 {
     static const struct made_spec *const specs[] = {&jpeg, &png, &webp};

@@ -1,7 +1,7 @@
 /*
- * Decodes thousands of damaged pictures. The result is a picture that encodes, or one of the
- * image errors; under ASan and UBSan also without a fault. Deterministic: the mutation's number
- * is its seed. `test_codec_mutations N [FIRST]` runs N of them (default 4000, at most 60 s).
+ * Decodes thousands of damaged pictures. Each result is a picture that can be encoded, or an
+ * image error, and neither ASan nor UBSan reports a fault. The number of a mutation is the seed,
+ * so a run can be repeated. `test_codec_mutations N [FIRST]` runs N of them (default 4000, at most 60 s).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static const struct codec_limits partial = {.pixels_max = 1 << 20,
                                             .engine.is_read_only = true,
                                             .is_partial_allowed = true};
 
-/* An extraction takes each picture that a delivery takes. */
+/* An extraction accepts each picture that a delivery accepts. */
 static enum iw_error decode_partial(struct context *context, const unsigned char *data, size_t size,
                                     bool is_taken)
 {
@@ -89,7 +89,7 @@ static bool is_fair(enum iw_error error)
            error == IW_IMAGE_TOO_LARGE || error == IW_IMAGE_TOO_SMALL;
 }
 
-/* Decode one damaged copy and count the outcome. */
+/* Decodes a damaged copy and counts the outcome. */
 static bool run_one(struct context *context, const struct codec_bytes *file, enum format format,
                     unsigned seed, unsigned counts[IW_ERROR_COUNT])
 {

@@ -1,6 +1,6 @@
 /*
- * Files that are cut at every length, decoded for reading only. The picture is the readable rows
- * from the top, and a note says that some are missing. Strict work refuses the same files.
+ * Decodes files that are cut at every length, for reading only. The picture has the readable rows
+ * from the top, and a note says that rows are missing. For other work the same files are refused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const struct codec_limits partial = {.engine.is_read_only = true, .is_par
 
 enum { width_px = 96, height_px = 160 };
 
-/* A kind and the rows that at least remain of three quarters of its bytes. */
+/* Kinds of files, and the number of rows that can be read from three quarters of the bytes, at least. */
 static const struct {
     struct made_spec spec;
     uint32_t rows_least_px;
@@ -80,8 +80,8 @@ static bool has_note(void)
     return context.notes != NULL && strcmp(context.notes->code, "IMAGE_INCOMPLETE") == 0;
 }
 
-/* The rows equal those of the whole picture, except the last two: a decoder may smooth them into missing
- * rows. */
+/* Compares the rows with those of the whole picture, except the last two: a decoder may smooth missing rows
+ * into them. */
 static bool has_same_rows(const struct codec_picture *picture, const struct codec_picture *whole)
 {
     uint32_t rows_px = picture->image.height_px;
@@ -90,7 +90,7 @@ static bool has_same_rows(const struct codec_picture *picture, const struct code
     return memcmp(picture->image.pixels, whole->image.pixels, rows_px * whole->image.stride_bytes) == 0;
 }
 
-/* Decode one length. Returns the rows read; 0: refused. */
+/* Decodes the first size bytes. Returns the number of rows, or 0 if the file is refused. */
 static uint32_t cut_check(size_t kind, const struct codec_bytes *file, size_t size,
                           const struct codec_picture *whole)
 {
@@ -156,7 +156,7 @@ static void test_note(void)
     bytes_free(&file);
 }
 
-/* A JPEG with a damaged block keeps all its rows; a damaged PNG the rows above. */
+/* A JPEG with a damaged block keeps all rows; a damaged PNG keeps the rows above the damage. */
 static void test_damaged_inside(void)
 {
     for (size_t kind = 0; kind < kind_count; kind++) {

@@ -1,7 +1,7 @@
 /*
- * Formats that extractions read: the files of tests/fuzz/reading.py, from the corpus of fuzz_reading. Each is
- * the picture of `wanted`, as exact as its format allows, or is refused with a sentence that names the
- * remedy.
+ * Formats that only extractions read: the files of tests/fuzz/reading.py, from the corpus of fuzz_reading.
+ * A file decodes to the picture of `wanted`, as exactly as the format allows, or is refused with a sentence
+ * that names the remedy.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct context context;
 static const struct codec_limits reading = {
     .engine.is_read_only = true, .formats_more = all_formats, .is_partial_allowed = true};
 
-/* The readable rows, which are the lowest of a cut BMP; 0: the sentence of a refusal. */
+/* The number of readable rows, which are the lowest rows of a cut BMP; 0 if the file is refused. */
 static const struct {
     const char *name;
     enum format format;
@@ -104,13 +104,13 @@ static enum iw_error decode(const char *name, const struct codec_limits *limits,
     return error;
 }
 
-/* The picture of reading.py. */
+/* Returns the sample of the picture that reading.py draws. */
 static int wanted(uint32_t x, uint32_t y, uint32_t c)
 {
     return c == 0 ? (int)x * 4 : c == 1 ? (int)y * 2 : 255 - (int)x - (int)y;
 }
 
-/* Mean of the absolute differences in hundredths. */
+/* Returns the mean of the absolute differences in hundredths. */
 static unsigned difference(const struct image *image, uint32_t first_row_px)
 {
     uint64_t sum = 0;
@@ -157,7 +157,7 @@ static void test_files(void)
         file_check(i);
 }
 
-/* Each format has a switch, and other work takes none of them. */
+/* A format is refused if it is switched off, and for any work except reading. */
 static void test_refused(void)
 {
     struct codec_picture picture;
@@ -171,7 +171,7 @@ static void test_refused(void)
     }
 }
 
-/* A HEIF brand does not bring in a codec that is switched off. */
+/* A HEIF file with the brand of one codec does not use another codec that is switched off. */
 static void test_codec_of_another_brand(void)
 {
     size_t size;
@@ -186,7 +186,7 @@ static void test_codec_of_another_brand(void)
     free(data);
 }
 
-/* The rows are as stored; the thumbnail is upright. */
+/* The picture has the rows as stored; the thumbnail is upright. */
 static void test_orientation(void)
 {
     struct codec_picture picture, small;
@@ -199,7 +199,7 @@ static void test_orientation(void)
     bytes_free(&bytes);
     CU_ASSERT_EQUAL(small.image.width_px, 96);
     CU_ASSERT_EQUAL_FATAL(small.image.height_px, 64);
-    /* Orientation 6: the left edge was the lower one, which is green. */
+    /* Orientation 6: the left edge was the lower edge, which is green. */
     const unsigned char *row = small.image.pixels;
     CU_ASSERT(row[1] > 150);
     CU_ASSERT(row[(size_t)95 * small.image.channels + 1] < 40);
@@ -220,7 +220,7 @@ static void test_limits(void)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i].sentence == NULL && files[i].channels > 3 && files[i].format != FORMAT_TIFF)
             CU_ASSERT_EQUAL(decode(files[i].name, &limits, &picture), IW_IMAGE_TOO_LARGE);
-    /* One strip, as samples and as RGBA, and the picture: 10 bytes a pixel. */
+    /* Memory for one strip, as samples and as RGBA, and for the picture: 10 bytes a pixel. */
     limits.memory_max_bytes = 61439;
     CU_ASSERT_EQUAL(decode("tiff-deflate.tif", &limits, &picture), IW_IMAGE_TOO_LARGE);
     limits = reading;

@@ -10,7 +10,7 @@
 #include "codec/thumbnail.h"
 #include "damage_maker.h"
 
-/* An iCCP chunk's data: a grey profile of linear light. */
+/* Writes the data of an iCCP chunk: a grey profile of linear light. */
 static size_t grey_profile_put(unsigned char *data, size_t room)
 {
     unsigned char profile[4096];
@@ -37,7 +37,8 @@ static void chunk_insert(struct codec_bytes *file, const char *name, const char 
                is_icc ? icc_bytes : size);
 }
 
-/* cICP counts before iCCP, sRGB, and gAMA with cHRM. A grey profile counts for a grey picture only. */
+/* cICP has priority over iCCP, iCCP over sRGB, and sRGB over gAMA with cHRM. A grey profile applies to a grey
+ * picture only. */
 static void test_thumbnail_colors(void)
 {
     static const struct made_spec rgb = {"RGB", FORMAT_PNG, 16, 16, 3, false, .depth_bits = 8};
@@ -91,7 +92,7 @@ static void test_thumbnail_colors(void)
     }
 }
 
-/* Set the grey samples to 64, expand them, and decode the encoded result. */
+/* Sets the grey samples to 64, expands them to colours, and decodes the encoded result. */
 static struct codec_picture expanded(const struct codec_bytes *file, struct codec_bytes *again)
 {
     static const struct codec_limits little = {.memory_max_bytes = 1000};

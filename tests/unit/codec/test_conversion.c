@@ -1,11 +1,11 @@
-/* Files that a transfer changed. */
+/* Files that were converted in transfer. */
 #include <string.h>
 
 #include "codec/conversion.h"
 #include "damage_maker.h"
 #include "model/sniff.h"
 
-/* The picture with noise, so that its compressed bytes are those of a photograph. */
+/* Makes the picture with noise, so that the compressed bytes resemble those of a photograph. */
 static struct codec_bytes make_noisy(const struct made_spec *spec)
 {
     struct codec_bytes file = make_picture(spec), noisy = {NULL, 0};
@@ -23,7 +23,7 @@ static struct codec_bytes make_noisy(const struct made_spec *spec)
     return noisy;
 }
 
-/* A conversion of a byte or of a pair, as transfers in text mode and programs make it. */
+/* A conversion of one byte or of a pair, by a transfer in text mode or by a program. */
 struct conversion_rule {
     const char *from;
     const char *to;
@@ -42,7 +42,7 @@ static void convert(struct codec_bytes *file, size_t from, const struct conversi
     }
 }
 
-/* Each byte above 0x7F becomes two, as in UTF-8, or loses its highest bit. */
+/* Replaces each byte above 0x7F by two, as in UTF-8, or clears the highest bit. */
 static void high_bytes_convert(struct codec_bytes *file, bool is_utf8)
 {
     for (size_t at = 0; at < file->size; at++) {
@@ -54,7 +54,7 @@ static void high_bytes_convert(struct codec_bytes *file, bool is_utf8)
     }
 }
 
-/* The decoders read these files to the end; a picture of them is garbage. */
+/* The decoders accept such files but return garbage. */
 static void test_text_mode(void)
 {
     static const struct conversion_rule rules[] = {{"\n", "\r\n"}, {"\r", ""}, {"\r", "\n"}, {"\n", ""}};
@@ -68,7 +68,7 @@ static void test_text_mode(void)
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
             struct codec_bytes file = make_noisy(&specs[i]);
-            /* WebP: the first bytes name the format. */
+            /* The first bytes of a WebP stay, because they name the format. */
             convert(&file, specs[i].format == FORMAT_WEBP ? 16 : 0, &rules[r]);
             check_refused(&file, IW_IMAGE_CORRUPT, "transfer in text mode. Transfer it in binary mode");
             bytes_free(&file);
@@ -85,7 +85,7 @@ static void test_text_mode(void)
         }
 }
 
-/* Flat pictures compress to the same bytes again and again, which no transfer made. */
+/* Flat pictures compress to repeated bytes, which must not be taken for a conversion. */
 static void test_flat_pictures(void)
 {
     static const struct made_spec specs[] = {

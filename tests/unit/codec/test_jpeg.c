@@ -10,7 +10,7 @@
 static const struct made_spec progressive = {
     "progressive", FORMAT_JPEG, 97, 71, 3, false, .sampling = 11, .quality = 85, .is_progressive = true};
 
-/* Spectral selection of 0,0 where it is meaningless, as some phones write it. */
+/* Some phones write the spectral selection 0,0 where it is meaningless. */
 static void test_jpeg_scan_of_zeros(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
@@ -21,7 +21,7 @@ static void test_jpeg_scan_of_zeros(void)
     bytes_free(&file);
 }
 
-/* Forms that libjpeg warns about, without lost pixels. */
+/* libjpeg warns about these forms, but no pixel is lost. */
 static void test_jpeg_of_odd_form(void)
 {
     struct codec_bytes file = make_picture(&jpeg);
@@ -46,7 +46,7 @@ static void test_jpeg_scans_in_odd_order(void)
         if (file.data[at] == 0xff && (file.data[at + 1] == 0xc4 || file.data[at + 1] == 0xda) &&
             (count == 0 || file.data[at + 1] == 0xc4) && count < 16)
             scans[count++] = at;
-    /* Each scan has its Huffman table; exchange the first two. */
+    /* Each scan has a separate Huffman table; the first two tables are exchanged. */
     CU_ASSERT_FATAL(count >= 3);
     size_t first = scans[1] - scans[0], second = scans[2] - scans[1];
     unsigned char *kept = malloc(first);
@@ -69,7 +69,7 @@ static void test_jpeg_quantiser_of_zero(void)
     bytes_free(&again);
 }
 
-/* Factors too large for an interleaved scan are divided by a common divisor. */
+/* Sampling factors too large for an interleaved scan are divided by a common divisor. */
 static void test_jpeg_factors_reduced(void)
 {
     const struct made_spec spec = {"2x2 2x2 2x2", FORMAT_JPEG,     97, 71, 3, false, .factors = {22, 22, 22},
@@ -82,7 +82,7 @@ static void test_jpeg_factors_reduced(void)
     bytes_free(&again);
 }
 
-/* Scans per component without an end marker: complete when each component had its scan. */
+/* A file with one scan per component and no end marker is complete if each component had a scan. */
 static void test_jpeg_scans_without_end(void)
 {
     const struct made_spec spec = {"split",       FORMAT_JPEG,     97, 71, 3, false, .sampling = 22,
@@ -97,7 +97,7 @@ static void test_jpeg_scans_without_end(void)
     bytes_free(&file);
 }
 
-/* Missing or doubtful pixels. */
+/* Pixels are missing or doubtful. */
 static void test_jpeg_lost_pixels(void)
 {
     const struct made_spec spec = {"restarts",     FORMAT_JPEG,   97,          71, 3, false,
@@ -117,7 +117,7 @@ static void test_jpeg_lost_pixels(void)
     bytes_free(&file);
 }
 
-/* Padding of one value after the scan, and the few bytes of test_jpeg_of_odd_form, are form. */
+/* Padding of one value after the scan is harmless, and so are the few bytes of test_jpeg_of_odd_form. */
 static void test_jpeg_stray_bytes(void)
 {
     unsigned char stray[400];

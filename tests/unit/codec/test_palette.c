@@ -1,4 +1,4 @@
-/* Palettes and greys that fit the result. */
+/* Results keep palettes and greys if the changed picture fits them. */
 #include <string.h>
 
 #include "codec/color.h"
@@ -55,7 +55,8 @@ static void test_png_palette_of_greys(void)
     }
 }
 
-/* A small change of a page of few colours takes less without filters, one of gradients takes more. */
+/* After a small change, a page of few colours is smaller without filters. A picture of gradients is not, so
+ * it keeps the filters. */
 static void test_png_growth(void)
 {
     static const struct made_spec page = {"page", FORMAT_PNG, 400, 300, 1, false, .depth_bits = 8};

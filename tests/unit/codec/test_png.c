@@ -61,7 +61,7 @@ static void test_png_transparency_that_does_not_fit(void)
         check_same(places[i].spec, &file);
         bytes_free(&file);
     }
-    /* So is a damaged one. */
+    /* A damaged tRNS chunk is ignored, too. */
     struct codec_bytes file = make_picture(&colored);
     size_t at = png_at(&file, "IDAT");
     png_insert(&file, at, "tRNS", alphas, 4);
@@ -80,7 +80,7 @@ static void test_png_without_end(void)
         file.size = end - cuts[i];
         check_same(&png, &file);
     }
-    file.size = end - 5; /* into the stream's own checksum */
+    file.size = end - 5; /* inside the checksum of the stream */
     check_refused(&file, IW_IMAGE_CORRUPT, "cut off after");
     file.size = end;
     replace(&file, end, 0, "\0\0\0\4\1\2\3\4garbage behind the pixels", 34);
@@ -88,7 +88,7 @@ static void test_png_without_end(void)
     bytes_free(&file);
 }
 
-/* One right checksum of two is sufficient. */
+/* The data is accepted if one of the two checksums is right. */
 static void test_png_checksums(void)
 {
     struct codec_bytes file = make_picture(&png);
@@ -102,7 +102,7 @@ static void test_png_checksums(void)
     bytes_free(&file);
 }
 
-/* Pixel chunks with a text between them, and a smaller window than used. */
+/* The pixel chunks have a text between them, and the stream declares a smaller window than it uses. */
 static void test_png_odd_stream(void)
 {
     struct codec_bytes file = make_picture(&png);
@@ -129,7 +129,7 @@ static void test_png_kinds(void)
     size_t at = png_at(&file, "IDAT");
     png_insert(&file, at, "NeWs", "x", 1);
     check_refused(&file, IW_IMAGE_FORMAT_UNSUPPORTED, "NeWs");
-    file.data[at + 8] ^= 1; /* damage in the stream is an error */
+    file.data[at + 8] ^= 1; /* a wrong checksum: the chunk is dropped */
     check_same(&png, &file);
     bytes_free(&file);
     file = make_picture(&colored);
@@ -139,15 +139,15 @@ static void test_png_kinds(void)
 }
 
 /*
- * An animation has two frames, or one besides the still image. It is refused with its number of
- * frames; read-only work decodes the still image. Anything less is a still picture.
+ * An animation has two frames, or one frame besides the still picture. It is refused with the number of
+ * frames; read-only work decodes the still picture. A file with fewer frames is a still picture.
  */
 static void test_png_animation(void)
 {
     static const char content[26];
     static const struct {
         const char *before, *after; /* names of chunks around the pixels */
-        const char *word;           /* NULL: taken */
+        const char *word;           /* NULL if the file is accepted */
     } cases[] = {
         {"acTL", "", NULL},     {"acTLfcTL", "", NULL},           {"fcTL", "fcTLfdAT", NULL},
         {"acTL", "fdAT", NULL}, {"acTL", "fcTLfdAT", "1 frame,"}, {"acTLfcTL", "fcTLfdAT", "2 frames,"},

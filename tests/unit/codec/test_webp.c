@@ -11,7 +11,7 @@ static void put_size(struct codec_bytes *file, size_t at, size_t size)
         file->data[at + (size_t)i] = (unsigned char)(size >> (8 * i));
 }
 
-/* The picture's own header overrides the container. */
+/* The header of the picture overrides that of the container. */
 static void test_webp_container(void)
 {
     static const struct made_spec *const specs[] = {&webp, &clear_webp, &exact_webp};
@@ -31,7 +31,7 @@ static void test_webp_container(void)
     }
 }
 
-/* Pieces without padding, with wrong sizes, and truncated. */
+/* Pieces without padding, with wrong sizes, and truncated pieces. */
 static void test_webp_pieces(void)
 {
     struct codec_bytes file = make_picture(&webp), again;
@@ -71,7 +71,7 @@ static void test_webp_animation(void)
     CU_ASSERT_EQUAL_FATAL(decode(&file, &read_only, &picture), IW_OK);
     CU_ASSERT_EQUAL(picture.image.width_px, 97);
     codec_picture_free(&picture);
-    /* Without its second frame it is a picture. */
+    /* Without the second frame, the file is a still picture. */
     size_t first = find(&file, "ANMF", 4), size = 8;
     for (int i = 0; i < 3; i++)
         size += (size_t)file.data[first + 4 + (size_t)i] << (8 * i);

@@ -53,12 +53,12 @@ void __wrap_mysql_close(struct st_mysql *connection)
     __real_mysql_close(connection);
 }
 
-/* An error of the driver and its expected mapping; numbers as MariaDB documents them. */
+/* Errors of the driver, with the numbers that MariaDB documents, and the expected mapping. */
 struct row {
     unsigned number;
     const char *name;
     enum iw_error error;
-    const char *reason; /* NULL means no reason */
+    const char *reason; /* NULL if there is none */
     bool is_closed;     /* the connection is closed */
     bool is_conflict;   /* the transaction is repeated */
 };
@@ -179,13 +179,13 @@ static void a_server_that_failed_is_suspect_for_a_second(void)
 static void earlier_servers_are_probed_in_turn_once_a_second(void)
 {
     struct hosts *hosts = hosts_new();
-    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms), -1); /* the first one is in use */
+    CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms), -1); /* the first server is in use */
     hosts_use(hosts, 2, start_ms);
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms), 0);
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 999), -1);
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 1000), 1);
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 2000), 0);
-    /* One that was ready is watched from then on. */
+    /* From then on, only the server that was ready is probed. */
     CU_ASSERT_FALSE(hosts_probed(hosts, 1, true, start_ms + 2000, back_ms));
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 3000), 1);
     CU_ASSERT_EQUAL(hosts_probe(hosts, start_ms + 4000), 1);
@@ -202,7 +202,7 @@ static void a_server_is_used_again_after_it_was_ready_for_the_whole_time(void)
     CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms, back_ms));
     CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + back_ms - 1, back_ms));
     CU_ASSERT_TRUE(hosts_probed(hosts, 0, true, start_ms + back_ms, back_ms));
-    /* A failure starts the time again. */
+    /* After a failure the time starts again. */
     CU_ASSERT_FALSE(hosts_probed(hosts, 0, false, start_ms + back_ms, back_ms));
     CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + back_ms + 1, back_ms));
     CU_ASSERT_FALSE(hosts_probed(hosts, 0, true, start_ms + 2 * back_ms, back_ms));

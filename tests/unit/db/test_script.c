@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The statements of text, joined by '|', each after its line number. */
+/* Checks the statements of the text, joined by '|', each after its line number. */
 static void expect(const char *text, const char *wanted)
 {
     struct script script;

@@ -4,7 +4,7 @@
 #include "db/transaction.h"
 #include "runner.h"
 
-/* What the loop did: "b" begin, "c" commit, "r" rollback. */
+/* The steps of the loop: "b" begin, "c" commit, "r" rollback. */
 static char steps[32];
 static bool is_begun, is_conflict;
 static enum iw_error begin_error, commit_error;

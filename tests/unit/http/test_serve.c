@@ -99,9 +99,9 @@ static const struct route second[] = {
     {.pattern = NULL},
 };
 static const struct route *const tables[] = {first, second, NULL};
-static const struct edge *edge; /* NULL: the API's rules */
+static const struct edge *edge; /* NULL for the rules of the API */
 
-/* Serves one request; headers are "NAME=value" parameters, terminated by NULL. */
+/* Serves one request. Headers are "NAME=value" parameters, terminated by NULL. */
 static const char *ask(const char *method, const char *uri, const char *parameter)
 {
     arena_reset(arena);

@@ -1,4 +1,4 @@
-/* Children that seal themselves. */
+/* Starts children that seal themselves. */
 #ifndef UNIT_SEAL_CHILD_H
 #define UNIT_SEAL_CHILD_H
 
@@ -8,10 +8,10 @@
 
 extern const struct seal_limits test_limits;
 
-/* Wait status of a child that seals itself and runs the action. */
+/* Returns the wait status of a child that seals itself and runs the action. */
 int sealed_status(void (*action)(void), const struct seal_limits *limits);
 
-/* True: this machine refuses the seal, as an old kernel or a container does. */
+/* True if this machine refuses the seal, as an old kernel or a container does. */
 bool is_refused(int status);
 
 #endif

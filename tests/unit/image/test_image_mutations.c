@@ -1,6 +1,6 @@
 /*
- * Sends damaged pictures to the sealed process by its protocol, one after another, for
- * protection and thumbnails. Each is answered in time, or costs only that process.
+ * Sends damaged pictures to the sealed process, one after another, for protection and thumbnails.
+ * Each picture is answered in time, or ends that process only.
  * `test_image_mutations N [FIRST]` runs N of them (default 650, at most 40 s).
  */
 #include <fcntl.h>
@@ -55,7 +55,7 @@ struct tally {
 static struct context context;
 static struct image_client client;
 
-/* make check sets the directory of the sources. */
+/* make check sets srcdir. */
 static const char *weights_path(void)
 {
     static char path[4096];
@@ -78,7 +78,7 @@ static void client_end(void)
     client.pid = 0;
 }
 
-/* Without seccomp it runs unsealed; the decoders are the same. */
+/* Without seccomp the process runs unsealed; the decoders are the same. */
 static void client_start(void)
 {
     struct image_answer answer;
@@ -121,7 +121,7 @@ static void answer_count(const struct image_answer *answer, unsigned seed, struc
         printf("mutation %u: %s: %s\n", seed, iw_error_code(error), answer->sentence);
 }
 
-/* Send one damaged picture; replace the process if it died. */
+/* Sends one damaged picture, and replaces the process if it died. */
 static void run_one(const struct codec_bytes *file, enum format format, unsigned seed, struct tally *tally)
 {
     struct codec_bytes damaged = mutation_make(file, format, seed);

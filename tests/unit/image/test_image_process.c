@@ -1,4 +1,4 @@
-/* The image process by its protocol, and the marks of a container on its seal. */
+/* The protocol of the image process, and the effect of a container on the seal. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static struct image_client_options options_usual(void)
     return options;
 }
 
-/* An unnamed file with the bytes. */
+/* Returns an unnamed file with the bytes. */
 static int file_of(const void *data, size_t size)
 {
     int file = memfd_create("picture", MFD_CLOEXEC);
@@ -61,7 +61,7 @@ static struct codec_bytes bytes_of(int file)
     return bytes;
 }
 
-/* Wait up to wait_ms for an answer or the end. */
+/* Waits up to wait_ms for an answer or the end. */
 static enum image_client_event wait_for(const struct image_client *client, struct image_answer *answer,
                                         int wait_ms)
 {
@@ -167,7 +167,7 @@ static void test_embed_and_extract(void)
     bytes_free(&thumbnail);
 }
 
-/* make check sets the directory of the sources. */
+/* make check sets srcdir. */
 static const char *weights_path(void)
 {
     static char path[4096];
@@ -176,8 +176,8 @@ static const char *weights_path(void)
     return path;
 }
 
-/* Each file of the fuzz target's corpus, good or damaged, gets an answer: no decoder makes a forbidden call.
- */
+/* Each file of the fuzz target's corpus, good or damaged, gets an answer, so no decoder makes a forbidden
+ * call. */
 static void test_reading(void)
 {
     struct image_client_options options = options_usual();
@@ -256,7 +256,7 @@ static void test_probe_and_refusals(void)
     CU_ASSERT_EQUAL(lseek(cut[IMAGE_OUTPUT], 0, SEEK_END), 0);
     request = request_of(IMAGE_ANTI_AI, 0);
     CU_ASSERT_EQUAL(ask(&client, &request, cut).error, IW_CONFIG_INVALID); /* no weights */
-    /* Without its output file the request is invalid; the process reports that and continues. */
+    /* Without an output file the request is invalid; the process reports this and continues. */
     CU_ASSERT_EQUAL(ask(&client, &request, files).error, IW_SERVER_INTERNAL_ERROR);
     CU_ASSERT_EQUAL(end(&client), 0);
     bytes_free(&file);
@@ -269,8 +269,8 @@ static void test_probe_and_refusals(void)
 }
 
 /*
- * An extraction needs some 82 MiB besides its picture, at any size from a megapixel. A picture that
- * does not fit is refused by its header, and does not run out of memory.
+ * From one megapixel on, an extraction needs some 82 MiB besides the picture. A picture that does not fit is
+ * refused by its header, before the memory is exhausted.
  */
 static void test_extraction_estimate(void)
 {
@@ -320,12 +320,13 @@ static void test_serves_its_share(void)
 enum { large_metadata_bytes = 15 << 20 };
 
 /*
- * Large blocks return to the kernel after each picture.  A process that still holds much more memory than at
- * its start answers that it is the last, and exits: a tunable of the C library keeps all blocks in its heap.
+ * Large blocks return to the kernel after each picture. A process that still holds much more memory than at
+ * its start answers that it is the last, and exits. The test makes it grow: a tunable of the C library keeps
+ * all blocks in the heap.
  */
 static void test_grown_process_ends(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* it has another allocator */
+#ifndef __SANITIZE_ADDRESS__ /* ASan has another allocator */
     struct image_client_options options = options_usual();
     options.memory_bytes = 256 << 20;
     struct image_client client = start(&options);
@@ -367,8 +368,8 @@ static void test_grown_process_ends(void)
 #endif
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it reserves terabytes of addresses */
-/* Gives a process room for so many more bytes. */
+#ifndef __SANITIZE_ADDRESS__ /* ASan reserves terabytes of addresses */
+/* Limits the process to so many more bytes. */
 static void room_leave(pid_t pid, size_t bytes)
 {
     char path[64];
@@ -383,10 +384,10 @@ static void room_leave(pid_t pid, size_t bytes)
 }
 #endif
 
-/* When the copy of the metadata does not fit, the process exits with the status that says so. */
+/* If the copy of the metadata does not fit, the process exits with a separate status. */
 static void test_exit_without_memory(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* it reserves terabytes of addresses */
+#ifndef __SANITIZE_ADDRESS__ /* ASan reserves terabytes of addresses */
     struct image_client_options options = options_usual();
     struct image_client client = start(&options);
     char *xmp = malloc(large_metadata_bytes + 1);
@@ -432,7 +433,7 @@ static void test_hangs_and_deaths(void)
     bytes_free(&file);
 }
 
-/* Result of one message of this size from a compromised process. */
+/* Returns the event after one message of this size from a compromised process. */
 static enum image_client_event told(const struct image_answer *message, size_t size,
                                     struct image_answer *answer)
 {
@@ -514,7 +515,7 @@ static void test_bad_start(void)
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 2);
 }
 
-/* A copy of the program whose file an upgrade replaces. */
+/* Makes a copy of the program; an upgrade replaces the copy. */
 static void test_replaced_program(void)
 {
     char program[] = "image-program-XXXXXX";
@@ -540,7 +541,7 @@ static void test_replaced_program(void)
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
     CU_ASSERT_EQUAL(wait_for(&client, &answer, 120000), IMAGE_CLIENT_ENDED);
     CU_ASSERT_EQUAL(WEXITSTATUS(end(&client)), 1);
-    /* The held weights are not weights: this program says so, and not /bin/false. */
+    /* The held file contains no weights. Only this program reports that; /bin/false would not. */
     options.files = &held;
     options.weights_path = key_path;
     CU_ASSERT_EQUAL_FATAL(image_client_spawn(&context, &options, &client), IW_OK);
@@ -585,7 +586,7 @@ static void key_make(void)
 
 /* ---- a plain container: no capabilities, no new privileges, the container's seccomp rules ---- */
 
-/* Calls that a container's rules refuse with EPERM, as Docker's do. */
+/* Calls that the rules of a container refuse with EPERM, as Docker's do. */
 struct container {
     bool has_landlock;
     bool has_seccomp;
@@ -625,7 +626,7 @@ static void rules_load(const struct container *container)
     seccomp_release(rules);
 }
 
-/* Exit status of a child in such a container. */
+/* Returns the exit status of a child in such a container. */
 static int contained(const struct container *container, int (*action)(void))
 {
     fflush(stdout);
@@ -640,7 +641,7 @@ static int contained(const struct container *container, int (*action)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Mark a picture in a process of this container. Returns 0, or the number of the failed step. */
+/* Marks a picture in a process of this container. Returns 0, or the number of the failed step. */
 static int mark_in(bool is_unsealed_allowed, unsigned missing)
 {
     struct image_client_options options = options_usual();
@@ -684,7 +685,7 @@ static int mark_without_both(void)
     return mark_in(true, SEAL_SECCOMP | SEAL_LANDLOCK);
 }
 
-/* It does not start unsealed without permission. */
+/* Without permission, the process does not start unsealed. */
 static int refuse_to_start(void)
 {
     struct image_client_options options = options_usual();
@@ -701,7 +702,7 @@ static int refuse_to_start(void)
     return WEXITSTATUS(end(&client)) == 2 ? 0 : 4;
 }
 
-/* With Landlock only: files by name are blocked, and TCP if the kernel supports that rule. */
+/* With Landlock only, files are blocked by name, and TCP if the kernel supports that rule. */
 static int reach_out(void)
 {
     struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(9)};

@@ -1,4 +1,5 @@
-/* Every delivered picture reads: drawings in all formats, and pictures that cannot be marked. */
+/* Every delivered picture can be read: drawings in all formats, and pictures that cannot be marked are
+ * refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ enum ground {
     GROUND_DISCS
 };
 
-/* A disc with a smooth edge, in each square of 80 px. */
+/* Returns a sample of discs with a smooth edge, in squares of 80 px. */
 static uint8_t disc(uint32_t x, uint32_t y, uint32_t channel)
 {
     uint32_t square = x / 80 + y / 80 * 7;
@@ -62,7 +63,7 @@ static uint8_t drawn(enum ground ground, uint32_t x, uint32_t y, uint32_t channe
     }
 }
 
-/* Make a file of the format with the drawing. */
+/* Makes a file of the format with the drawing. */
 static struct codec_bytes drawing_make(struct context *context, const struct made_spec *spec,
                                        enum ground ground)
 {
@@ -79,7 +80,7 @@ static struct codec_bytes drawing_make(struct context *context, const struct mad
     return bytes;
 }
 
-/* Mark a file and read the result. Returns its size, or 0: refused. */
+/* Marks a file and reads the result. Returns the size of the result, or 0 if the file is refused. */
 static size_t delivered(struct context *context, const struct codec_bytes *file)
 {
     struct mark_order order = {file->data, file->size, &limits, key, number};
@@ -146,7 +147,7 @@ static void delivered_pictures_read(void)
     CU_ASSERT(refused <= count / 4);
 }
 
-/* Reading uses the first quarter of the rows, or all of them. */
+/* The mark is read from the first quarter of the rows, or from all of them. */
 static void a_large_jpeg_reads(void)
 {
     static const struct made_spec spec = {"JPEG", FORMAT_JPEG, 1800,           1200,
@@ -181,8 +182,8 @@ static void a_bare_page_is_refused_and_says_so(void)
 }
 
 /*
- * Hard texture hides a mark in grey. The result has colours that read, and the same brightness. The compact
- * mark of a small file may read in grey.
+ * Hard texture hides a mark in grey. The result has colours from which the mark is read, and the same
+ * brightness. The compact mark of a small file may be read in grey.
  */
 static void grey_screentones_are_marked(void)
 {
@@ -207,7 +208,7 @@ static void grey_screentones_are_marked(void)
         }
 }
 
-/* Lossless drawings at the sizes that pages and programs export them. */
+/* Lossless drawings have the sizes at which pages and programs export them. */
 static void drawings_grow_little(void)
 {
     static const struct {
@@ -235,7 +236,7 @@ static void drawings_grow_little(void)
     }
 }
 
-/* A file of 400 px whose square of side_px is visible. */
+/* Makes a file of 400 px in which only a square of side_px is visible. */
 static struct codec_bytes clear_make(struct context *context, uint32_t side_px)
 {
     static const struct made_spec spec = {"PNG", FORMAT_PNG, 400, 400, 4, false, .depth_bits = 8};
@@ -254,7 +255,7 @@ static struct codec_bytes clear_make(struct context *context, uint32_t side_px)
     return bytes;
 }
 
-/* The message's remedy, less transparency, helps. */
+/* The remedy that the message names, less transparency, helps. */
 static void transparent_pictures_are_refused_with_a_remedy(void)
 {
     for (uint32_t side_px = 0; side_px <= 200; side_px += 50) {

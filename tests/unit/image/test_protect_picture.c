@@ -152,13 +152,13 @@ static struct protect_order order_of(const struct codec_bytes *file, enum protec
                                   .growth_max_percent = 100};
 }
 
-/* Coefficients keep the budget. Encoders of pixels add their own noise. */
+/* A change of coefficients keeps the budget. Encoders of pixels add noise. */
 static double shown_most(const struct made_spec *spec)
 {
     return spec->format == FORMAT_JPEG && spec->channels < 4 ? 1.06 : 1.25;
 }
 
-/* Protect, check the decoded result, and return the report. */
+/* Protects, checks the decoded result, and returns the report. */
 static struct protect_report protect_and_look(const struct codec_bytes *file, struct codec_picture *picture,
                                               enum protect_strength strength)
 {
@@ -174,7 +174,7 @@ static struct protect_report protect_and_look(const struct codec_bytes *file, st
     return report;
 }
 
-/* Compares the picture with its encoding without a change, as coding and as a result. */
+/* Compares the picture with an encoding without a change, both as coding noise and as a result. */
 static struct protect_report plain_look(const struct codec_bytes *file, enum protect_strength strength)
 {
     struct codec_picture picture, result;
@@ -241,13 +241,13 @@ static struct context_note *note_by_code(const char *code)
     return note;
 }
 
-/* A result below the strength, or without any change, has a note. */
+/* A result weaker than ordered, or without any change, has a note. */
 static void test_notes(void)
 {
     static const struct {
         struct made_spec spec;
         enum protect_strength strength;
-        const char *word; /* NULL means no note */
+        const char *word; /* NULL if there is no note */
     } files[] = {
         {{"finest", FORMAT_JPEG, 256, 256, 3, false, .quality = 100}, PROTECT_HIGH, NULL},
         {{"usual", FORMAT_JPEG, 256, 256, 3, false, .quality = 40}, PROTECT_STANDARD, "original export"},
@@ -274,8 +274,8 @@ static void test_notes(void)
     }
 }
 
-/* The share of a lossy file is below that of a PNG, and a coarser one has less. Encoding without a change has
- * none. */
+/* A lossy file keeps a smaller share than a PNG, and a coarser file less. Encoding without a change keeps
+ * nearly nothing. */
 static void test_shares(void)
 {
     static const struct made_spec files[] = {
@@ -304,9 +304,8 @@ static void test_shares(void)
     }
 }
 
-/* A JPEG or WebP of a higher quality keeps more, within the limit of growth and the visibility, the same in
- * two runs.
- */
+/* At a higher quality, a JPEG or WebP keeps more of the change, within the limits of growth and visibility.
+ * Two runs give the same bytes. */
 static void test_growth(void)
 {
     for (size_t i = 0; i < sizeof pictures / sizeof pictures[0]; i++) {
@@ -343,7 +342,7 @@ static void test_growth(void)
     }
 }
 
-/* Data behind the picture, such as the film of a motion photo, are not bytes of the picture. */
+/* Data after the picture, such as the film of a motion photo, does not count as bytes of the picture. */
 static void test_trailer(void)
 {
     static const struct made_spec spec = {"photo", FORMAT_JPEG,    256,          256, 3,
@@ -402,9 +401,9 @@ static void test_hidden(void)
 }
 
 /*
- * WebP results of growths: the share rises, the size keeps the limit or is that of 100 %, and only a larger
- * file has the note. The opt-out of a tiny file exceeds the limit. The sums of its last encoding differ by
- * roundings of the encodings before.
+ * With more growth, the share of a WebP rises. The size stays within the limit or is that of 100 %, and only
+ * a larger file has the note. The opt-out makes a tiny file exceed the limit. Shares may differ by rounding,
+ * because the sums of the last encoding depend on the encodings before.
  */
 static const double share_rounding = 1e-6;
 
@@ -412,7 +411,7 @@ static void test_webp_growth(void)
 {
     static const struct {
         struct made_spec spec;
-        bool is_finer; /* at 150 % */
+        bool is_finer; /* if 150 % is allowed */
     } files[] = {
         {{"coarse", FORMAT_WEBP, 768, 768, 3, false, .quality = 40}, true},
         {{"usual", FORMAT_WEBP, 256, 256, 3, false, .quality = 80}, true},
@@ -459,7 +458,8 @@ static void test_webp_growth(void)
 
 enum { drawing_px = 256, disc_px = 80 };
 
-/* Encodes a disc on a ground, with a grey outline of one pixel. With alpha, two fifths of it are hidden. */
+/* Encodes a disc on a ground, with a grey outline of one pixel. With alpha, two fifths of the picture are
+ * hidden. */
 static struct codec_bytes drawing_make(enum format format, uint32_t channels)
 {
     const struct made_spec spec = {.format = format,
@@ -487,7 +487,7 @@ static struct codec_bytes drawing_make(enum format format, uint32_t channels)
     return file;
 }
 
-/* Counts the colours of the places where the original has one of its three tones. */
+/* Counts the colours of the pixels that have one of the three tones in the original. */
 static unsigned colors_count(const struct image *before, const struct image *after, uint8_t tone)
 {
     uint32_t seen[64];
@@ -540,7 +540,7 @@ static void drawing_look(enum format format, uint32_t channels)
     bytes_free(&again);
 }
 
-/* A flat colour becomes at most four, an outline stays, and the file stays small. */
+/* A flat colour becomes at most four colours, an outline stays, and the file stays small. */
 static void test_drawings(void)
 {
     drawing_look(FORMAT_PNG, 1);
@@ -549,7 +549,7 @@ static void test_drawings(void)
     drawing_look(FORMAT_WEBP, 3);
 }
 
-/* Protects a small file as such, or without a form. */
+/* Protects a small file with a form, or without if is_small is false. */
 static struct protect_report small_protect(const struct codec_bytes *file, bool is_small,
                                            struct codec_picture *picture, struct codec_picture *result)
 {
@@ -568,7 +568,7 @@ static struct protect_report small_protect(const struct codec_bytes *file, bool 
     return report;
 }
 
-/* Returns the sum of squares of the changes' means over blocks of 8x8 px, of all colours. */
+/* Returns the sum of the squared means of the change over blocks of 8x8 px, of all colours. */
 static double block_squares(const struct image *before, const struct image *after)
 {
     double squares = 0;
@@ -587,7 +587,8 @@ static double block_squares(const struct image *before, const struct image *afte
     return squares;
 }
 
-/* JPEG keeps the means of blocks. A drawing's form has as much of them as the change without a form. */
+/* JPEG keeps the means of blocks, so the form of a drawing must have as much of them as the change without a
+ * form. */
 static void test_drawing_means(void)
 {
     struct codec_bytes file = drawing_make(FORMAT_PNG, 3);
@@ -630,7 +631,7 @@ static struct codec_bytes white_make(uint32_t white_rows, uint32_t white_columns
     return file;
 }
 
-/* A form changes white less, and noise not at all. So the change without a form is taken. */
+/* A form changes white less and noise not at all, so the change without a form is used. */
 static void test_white(void)
 {
     struct codec_bytes file = white_make(drawing_px * 4 / 5, 0, true);
@@ -648,7 +649,7 @@ static void test_white(void)
     bytes_free(&file);
 }
 
-/* The search for flat colours leaves the report of another picture as it is. */
+/* The search for flat colours does not change the report of another picture. */
 static void test_gradient(void)
 {
     struct codec_bytes file = white_make(0, drawing_px / 2, false);
@@ -663,8 +664,8 @@ static void test_gradient(void)
     bytes_free(&file);
 }
 
-/* Makes a JPEG of noise of a colour. With stripes, only the rows that a search of 4608 rows tries have noise.
- */
+/* Makes a JPEG of noise around a colour. With stripes, only the rows that a search of 4608 rows tries have
+ * noise. */
 static struct codec_bytes noise_make(uint32_t height_px, const uint8_t color[3], unsigned noise_bits,
                                      bool has_stripes)
 {
@@ -708,7 +709,7 @@ static struct protect_report noise_protect(const struct codec_bytes *file, unsig
     return report;
 }
 
-/* A search on stripes that are unlike the rest does not leave a picture weak. */
+/* The search tries stripes that are unlike the rest; the picture still gets the ordered strength. */
 static void test_stripes_unlike(void)
 {
     static const uint8_t sky[3] = {120, 160, 210};
@@ -723,7 +724,8 @@ static void test_stripes_unlike(void)
     bytes_free(&file);
 }
 
-/* New steps show more than they keep in noise, so a higher quality must not cost a share of the effect. */
+/* In noise, finer steps show more of the change than they keep, so a higher quality must not reduce the
+ * share. */
 static void test_noise(void)
 {
     static const uint8_t grey[3] = {90, 90, 90};

@@ -1,4 +1,4 @@
-/* The seal of an image process: which calls pass, which kill, and its limits. */
+/* The seal of an image process: allowed calls, calls that kill, and limits. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -130,7 +130,7 @@ static void try_message_from_elsewhere(void)
     recvmsg(0, &message, 0);
 }
 
-/* 32-bit programs have other call numbers; they do not bypass the seal. */
+/* 32-bit programs have other call numbers, which do not bypass the seal. */
 static void try_32_bit_calls(void)
 {
 #ifdef __x86_64__
@@ -199,13 +199,13 @@ static void call_any(void)
 }
 
 /*
- * Every possible call number, with invalid arguments: numbers not on this list kill the
+ * Tries every call number with invalid arguments. Numbers that are not on this list kill the
  * process. Calls with argument rules are on the list.
  */
 static void test_seal_allows_no_other_call(void)
 {
     static const long allowed[] = {
-        SYS_sched_getaffinity, /* answered with an error */
+        SYS_sched_getaffinity, /* returns an error */
         SYS_read,
         SYS_write,
         SYS_readv,
@@ -235,7 +235,8 @@ static void test_seal_allows_no_other_call(void)
         SYS_getrandom,
         SYS_sysinfo,
 #ifdef __x86_64__
-        /* uretprobe and uprobe: not filtered by the kernel; useless outside its trampolines. */
+        /* uretprobe and uprobe: the kernel does not filter them, and outside its trampolines they have no
+           effect. */
         335,
         336,
 #endif
@@ -314,7 +315,7 @@ static void pass_memory(void)
 
 static int size_file;
 
-/* Write more than the limit to an open file. */
+/* Writes more than the limit to an open file. */
 static void pass_file_size(void)
 {
     static const char bytes[1 << 16];

@@ -106,7 +106,7 @@ static void retry_after_is_honoured_up_to_a_day(void)
 {
     struct delivery_answer answer = {.is_answered = true, .status = 503, .retry_after_s = 3600};
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 3600 * 1000);
-    answer.retry_after_s = 1; /* earlier than the schedule, which wins */
+    answer.retry_after_s = 1; /* earlier than the schedule, so it has no effect */
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 5000);
     answer.retry_after_s = 100 * 86400;
     CU_ASSERT_EQUAL(delivery_judge(&answer, 0, 0).wait_ms, 86400 * 1000);
@@ -122,7 +122,7 @@ static void five_days_without_a_success_are_too_many(void)
     CU_ASSERT_TRUE(delivery_is_hopeless(now_ms - 5 * day_ms, now_ms));
 }
 
-/* Ten thousand random histories: each ends after at most ten counted attempts. */
+/* In ten thousand random histories, each delivery ends after at most ten counted attempts. */
 static void every_delivery_ends(void)
 {
     for (int life = 0; life < 10000; life++) {

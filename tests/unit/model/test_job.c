@@ -1,4 +1,4 @@
-/* Job states: the table of transitions, and counting attempts. */
+/* States of a job: the table of transitions, and the count of attempts. */
 #include "model/job.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static unsigned random_below(unsigned bound)
     return (unsigned)(random_state % bound);
 }
 
-/* Exception: an operator may retry a failed job. */
+/* The exception is a failed job, which an operator may retry. */
 static void ended_jobs_never_move(void)
 {
     for (int event = 0; event < JOB_EVENT_COUNT; event++) {
@@ -58,7 +58,7 @@ static void names_go_both_ways(void)
     CU_ASSERT_PTR_NULL(job_state_name(JOB_NONE));
 }
 
-/* Ten thousand random histories: every job ends, within its number of attempts. */
+/* In ten thousand random histories, each job ends within the allowed number of attempts. */
 static void every_job_ends(void)
 {
     for (int life = 0; life < 10000; life++) {
@@ -132,7 +132,7 @@ static void a_wait_that_is_asked_for_is_kept_within_bounds(void)
     CU_ASSERT_EQUAL(job_judge(JOB_TROUBLE_TRANSIENT, 4, 0, 30000, &limits).event, JOB_EVENT_FAIL);
 }
 
-/* A full disk is not the file's fault: it does not count as a failure and never fails the file. */
+/* A full disk does not count as a failure, because the file is not its cause. */
 static void a_full_disk_fails_no_file(void)
 {
     for (int64_t attempt = 1; attempt < 90; attempt++) {

@@ -39,7 +39,7 @@ static void test_names_read_back(void)
 }
 
 /*
- * Random sequences of events: each ends, leaves a final status only by expiry, and only has
+ * Each random sequence of events ends, leaves a final status only by expiry, and has only
  * states of the order's type.
  */
 static void test_no_walk_of_events_breaks_the_rules(void)

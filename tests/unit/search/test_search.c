@@ -1,4 +1,4 @@
-/* The index of lists: words of names, and packed segments that find the same as a comparison of every name.
+/* The index of lists: words of names, and packed segments, which find the same as a comparison of every name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static struct arena *arena, *scratch;
 
 /* ---- words ---- */
 
-/* The words that an entry with this name has, in the order of the name. */
+/* Returns the words of an entry with this name, in the order of the name. */
 static const char *words_of(const char *name)
 {
     struct text text;
@@ -61,7 +61,7 @@ static void test_words_end_between_letters_and_digits(void)
 static void test_a_keyword_asks_for_its_words(void)
 {
     CU_ASSERT_STRING_EQUAL(wanted_of("IMG_2034.jpg"), "2034 img jpg");
-    CU_ASSERT_STRING_EQUAL(wanted_of("im img image"), "image img"); /* im begins both */
+    CU_ASSERT_STRING_EQUAL(wanted_of("im img image"), "image img"); /* im is a prefix of both */
     CU_ASSERT_STRING_EQUAL(wanted_of("a a A"), "a");
     CU_ASSERT_STRING_EQUAL(wanted_of("%"), "%");
     CU_ASSERT_STRING_EQUAL(wanted_of("% _"), "% _");
@@ -113,7 +113,7 @@ static void test_a_word_longer_than_any_keyword_is_cut(void)
 
 enum { entries_max = 300, names_max = 3, name_bytes = 64 };
 
-/* The naive model. */
+/* An entry of the naive model. */
 struct entry {
     int64_t id;
     uint8_t fact;
@@ -126,7 +126,7 @@ static unsigned chance(unsigned below)
     return (unsigned)(crypto_random_u64() % below);
 }
 
-/* A short name of few different words: many share prefixes, some are in nearly all names. */
+/* Makes a short name of few different words: many share prefixes, some are in nearly all names. */
 static void name_random(char *name)
 {
     static const char *const parts[] = {"a", "ab", "abc", "B1", "12", "123",  "1234",
@@ -166,7 +166,7 @@ static struct search_build segment_of(const struct entry *entries, unsigned coun
     return build;
 }
 
-/* Words of names that are compared as text: the naive way. */
+/* Compares the words of names as text, as the naive model does. */
 static bool has_word(const struct entry *entry, const struct search_word *wanted)
 {
     for (unsigned k = 0; k < entry->names; k++) {
@@ -199,7 +199,7 @@ static void query_random(struct search_query *query, const struct entry *entries
     query->id = chance(2) == 0 ? 0 : entries[chance(count)].id;
 }
 
-/* The number of matches that the bytes of a segment and the names one by one have wrong. */
+/* Returns how many matches differ between the segment and the comparison of all names. */
 static unsigned wrong_matches(const struct entry *entries, unsigned count, const struct search_build *build,
                               const struct search_row *rows, unsigned row_count)
 {
@@ -226,13 +226,13 @@ static unsigned wrong_matches(const struct entry *entries, unsigned count, const
     return wrong + (expected != found);
 }
 
-/* Entry i has the tag i % 7, the youngest also the tag 99, and the name "even" or "odd". */
+/* Entry i has the tag i % 7, the youngest also the tag 99, and the name is "even" or "odd". */
 static void test_tags_are_found_whole_and_by_no_keyword(void)
 {
     static const struct {
         const char *keyword;
         int64_t id;
-        int first, second; /* tags; -1: none */
+        int first, second; /* tags; -1 if there is none */
         size_t matches;
     } rows[] = {{NULL, 0, 3, -1, 10},   {NULL, 0, 3, 99, 0},   {NULL, 0, 6, 99, 1}, {NULL, 0, 8, -1, 0},
                 {"ev", 0, 3, -1, 5},    {"even", 7, 3, -1, 5}, {"no", 4, 3, -1, 1}, {"no", 5, 3, -1, 0},
@@ -302,7 +302,7 @@ static void test_a_query_needs_only_the_rows_of_its_buckets(void)
     }
 }
 
-/* Rows come from a database: any bytes must be safe, which the sanitizers check. */
+/* Rows come from a database, so any bytes must be safe; the sanitizers check it. */
 static void test_damaged_rows_are_safe(void)
 {
     struct search_query query;

@@ -22,7 +22,7 @@
 
 static struct arena *arena;
 
-/* Packets and their expected results; NULL: a fresh packet. */
+/* Packets and their expected results; NULL if the result is a new packet. */
 static const struct {
     const char *name;
     const char *packet;
@@ -90,7 +90,7 @@ static bool is_well_formed(const char *packet, size_t size)
     return status == XML_STATUS_OK;
 }
 
-/* The codecs' edit of one packet. */
+/* Edits a packet as the codecs do. */
 static const char *packet_opt_out(const char *packet, size_t size, size_t *size_out)
 {
     const struct xmp_request look = {.mining = NULL};
@@ -105,7 +105,7 @@ static const char *packet_opt_out(const char *packet, size_t size, size_t *size_
     return result.packet;
 }
 
-/* An exact copy, so that a sanitizer sees reads past the end. */
+/* Edits an exact copy, so that a sanitizer sees reads past the end. */
 static const char *opt_out(const char *text, size_t size, size_t *size_out)
 {
     char *exact = malloc(size + 1);
@@ -179,7 +179,7 @@ static void test_zeros_at_the_end(void)
 #define GIMG      "xmlns:i=\"http://ns.adobe.com/xap/1.0/g/img/\""
 #define NOTE      "xmlns:n=\"http://ns.adobe.com/xmp/note/\""
 
-/* Entries that are removed with their data; the rest of the packet stays. */
+/* These entries are removed with their data; the rest of the packet stays. */
 static const struct {
     const char *packet;
     const char *expected;
@@ -226,7 +226,7 @@ static void test_removals(void)
     }
 }
 
-/* Values of clients, and the value in the result. */
+/* Settings for data mining by clients, and the setting in the result. */
 static void test_minings(void)
 {
     static const struct {
@@ -293,7 +293,7 @@ static void test_utf16_beyond_16_bits(void)
     }
 }
 
-/* An unreadable packet, and whether it may stay in a result without and with the opt-out. */
+/* Unreadable packets; each may stay in a result, or not, without and with the opt-out. */
 static void test_names_of_unreadable_packets(void)
 {
     static const struct {
@@ -320,7 +320,7 @@ static void test_names_of_unreadable_packets(void)
 
 /* ---- limits ---- */
 
-/* A packet with text count times at one place. */
+/* Makes a packet that repeats the text count times between head and tail. */
 static char *packet_repeat(const char *head, const char *text, size_t count, const char *tail, size_t *size)
 {
     size_t step = strlen(text);
@@ -332,7 +332,7 @@ static char *packet_repeat(const char *head, const char *text, size_t count, con
     return packet;
 }
 
-/* Bytes that the C library holds for the program. */
+/* Returns the bytes that the program holds from the C library. */
 static size_t held_bytes(void)
 {
     struct mallinfo2 facts = mallinfo2();

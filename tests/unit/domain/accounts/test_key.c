@@ -19,7 +19,7 @@ static void zero_and_one(void)
     CU_ASSERT_STRING_EQUAL(key, "iw_live_0000000000000000000000000000000000000000010");
 }
 
-/* 2^256 - 1 fits in 43 digits; the text was computed with Python's integers. */
+/* 2^256 - 1 fits in 43 digits; the text was computed with Python. */
 static void the_largest(void)
 {
     uint8_t bytes[32];
@@ -68,7 +68,7 @@ static void prefix_is_the_beginning(void)
     CU_ASSERT_EQUAL(strncmp(key, prefix, key_prefix_length), 0);
 }
 
-/* First bytes of the SHA-256 of the key with value zero, from sha256sum. */
+/* The expected bytes are the first of the SHA-256 of the key with value zero, from sha256sum. */
 static void digest_is_of_the_whole_key(void)
 {
     static const uint8_t expected[4] = {0x91, 0x12, 0xD3, 0x18};
@@ -79,7 +79,7 @@ static void digest_is_of_the_whole_key(void)
     CU_ASSERT_EQUAL(memcmp(digest, expected, sizeof expected), 0);
 }
 
-/* Reasons why a text is not a key; they do not quote it. */
+/* The message says why a text is not a key, and does not quote the text. */
 static void reasons_why_a_text_is_no_key(void)
 {
     static const struct {

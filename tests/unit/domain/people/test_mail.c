@@ -16,7 +16,7 @@ static void test_each_mail_has_a_text_in_each_language(void)
             mail_text(arena, &mail, &subject, &text);
             CU_ASSERT(strlen(subject) > 5 && strstr(text, "https://one.example") != NULL);
             CU_ASSERT_PTR_NULL(strstr(subject, "{2}"));
-            /* A value is no pattern. */
+            /* A value that looks like a placeholder is not replaced. */
             CU_ASSERT(strstr(text, "two") == NULL || strstr(text, "{1} two") != NULL);
         }
 }

@@ -1,5 +1,5 @@
 /*
- * The anti-AI engine: its agreement with the framework, and the visibility of its results on every shape.
+ * The anti-AI engine: it agrees with the framework, and results keep the visibility on every shape.
  * All tests run with each of the kernels that this processor supports.
  */
 #include "engine/protect/protect.h"
@@ -30,7 +30,7 @@ static size_t file_read(const char *name, void *bytes, size_t limit)
     return size;
 }
 
-/* Each suite takes the next kernels. */
+/* Each suite uses the next kernels. */
 static int suite_begin(void)
 {
     static unsigned place;
@@ -79,7 +79,7 @@ static unsigned recorded_level(uint32_t x, uint32_t y, uint32_t c)
     return (x * (3 + c) + y * (7 - 2 * c) + x * y / (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256;
 }
 
-/* A few levels on the left.  tools/train/record_output.py draws the same. */
+/* Draws a few levels on the left, as tools/train/record_output.py does. */
 static unsigned recorded_half_level(uint32_t x, uint32_t y, uint32_t c)
 {
     const unsigned busy = recorded_level(x, y, c);
@@ -104,21 +104,21 @@ static unsigned black_level(uint32_t x, uint32_t y, uint32_t c)
     return 0;
 }
 
-/* Black letters' edges on white: most of it flat at the end of the range. */
+/* Draws edges of black letters on white: most of the picture is flat, at the end of the range. */
 static unsigned text_level(uint32_t x, uint32_t y, uint32_t c)
 {
     (void)c;
     return y % 24 < 12 && (x * 7 + y / 24) % 11 < 4 ? 20 : 250;
 }
 
-/* The same in dark blue ink on cream. */
+/* Draws the same in dark blue ink on cream. */
 static unsigned ink_level(uint32_t x, uint32_t y, uint32_t c)
 {
     static const unsigned ink[] = {20, 24, 70}, paper[] = {250, 244, 226};
     return text_level(x, y, c) < 128 ? ink[c] : paper[c];
 }
 
-/* Discs of some colours on others. */
+/* Draws discs of some colours on others. */
 static unsigned flat_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
     const int across = (int)(x % 80) - 40, down = (int)(y % 80) - 40;
@@ -174,7 +174,8 @@ static const float *recorded_read(void)
     return recorded;
 }
 
-/* The root mean square of the distance to the recorded perturbation, relative to that of the latter. */
+/* Returns the root mean square of the distance to the recorded perturbation, relative to that of the
+ * recorded. */
 static double recorded_distance(const float *recorded, const float *moved)
 {
     double apart = 0, power = 0;
@@ -229,7 +230,7 @@ static void floats_put(void *data, unsigned y, float *values)
     memcpy(floats->step + floats_at(floats, y, 0), values, sizeof(float) * floats->canvas.width_px * 3);
 }
 
-/* The step at its amplitude, in levels; nothing in the recorded picture is bounded by its headroom. */
+/* Computes the step at its amplitude, in levels. The recorded picture has enough headroom everywhere. */
 static void floats_moved(const struct floats *floats, const struct visibility *visibility, double total,
                          float *moved)
 {
@@ -242,7 +243,7 @@ static void floats_moved(const struct floats *floats, const struct visibility *v
     }
 }
 
-/* Network, thresholds, step and amplitude are the framework's, up to the rounding of floats. */
+/* Network, thresholds, step and amplitude agree with the framework, except for the rounding of floats. */
 static void test_recorded_steps(void)
 {
     static float moved[recorded_samples];
@@ -267,7 +268,7 @@ static void test_recorded_steps(void)
     free(image.pixels);
 }
 
-/* The result differs by rounding: of units to three bits, twice, and of 16-bit samples to a quarter of a
+/* The result differs from the recorded by rounding only: units have three bits, 16-bit samples a quarter of a
  * level. */
 static void test_recorded_output(void)
 {
@@ -283,7 +284,7 @@ static void test_recorded_output(void)
     free(after.pixels);
 }
 
-/* A run of the visibility model on a part of a tall picture, from a first row. */
+/* A run of the visibility model on the part of a tall picture that begins at first_row. */
 struct part {
     struct floats floats;
     unsigned first_row;
@@ -303,7 +304,7 @@ static void part_put(void *data, unsigned y, float *values)
     floats_put(&((struct part *)data)->floats, y, values);
 }
 
-/* The step of a part of the tall picture; its peaks go to peaks. */
+/* Returns the step of a part of the tall picture, and copies the peaks. */
 static float *part_step(unsigned first_row, float *peaks)
 {
     struct image whole = image_drawn(part_width, part_height, 3, 8, recorded_level), image = whole;
@@ -323,7 +324,7 @@ static float *part_step(unsigned first_row, float *peaks)
     return part.floats.step;
 }
 
-/* Far from the upper edge, a row's step and its visibility do not depend on the position in the run. */
+/* Far from the upper edge, the step and the visibility of a row do not depend on the position in the run. */
 static void test_rows_agree(void)
 {
     enum { row_values = part_width * 3, cells = part_width / visibility_cell_px };
@@ -360,7 +361,7 @@ static const struct {
     {"a row", 300, 1, 1, 8, recorded_level},      {"ink", 300, 200, 3, 8, ink_level},
 };
 
-/* The visibility of the difference of two pictures by the engine's model. */
+/* Returns the visibility of the difference of two pictures by the engine's model. */
 static double visibility_between(const struct image *before, const struct image *after)
 {
     const float top = before->depth_bits == 8 ? 1 : 257;
@@ -400,8 +401,8 @@ static bool alpha_same(const struct image *before, const struct image *after)
     return is_same;
 }
 
-/* The result has the strength's visibility: busy shapes have it, and no shape has more, except by rounding.
- * The report has the PSNR of the pixels.  A higher strength has a lower PSNR. */
+/* Busy shapes get the visibility of the strength, and no shape gets more, except by rounding. The report has
+ * the PSNR of the pixels. A higher strength has a lower PSNR. */
 static void test_strengths(void)
 {
     for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -433,7 +434,7 @@ static void test_strengths(void)
     }
 }
 
-/* Near black and white a perturbation is bounded alike in both directions. */
+/* Near black and white, a perturbation has the same bound in both directions. */
 static void test_headroom(void)
 {
     struct image image = image_drawn(160, 120, 3, 8, text_level), after = image_copy(&image);
@@ -482,8 +483,7 @@ static void share_row_draw(unsigned y, float *levels)
                 sinf((float)(x + c) * 1.9f) + sinf((float)(x + 2 * y + 9 * c) / 7) + sinf((float)y / 30);
 }
 
-/* Returns the sums of a wanted change and of the change that a result keeps: all of it times a scale, odd
- * columns times another one. */
+/* Returns the sums of a wanted change and of the kept change: all columns scaled, odd columns also by odd. */
 static struct share_sums share_drawn(float scale, float odd)
 {
     float *memory = calloc(share_floats(share_width, 3), sizeof *memory);
@@ -502,7 +502,7 @@ static struct share_sums share_drawn(float scale, float odd)
     return share_end(&run);
 }
 
-/* The share of the whole change is 1, that of no change 0, and a smaller change has a smaller share. */
+/* The share of the whole change is 1 and that of no change 0; a smaller change has a smaller share. */
 static void test_share(void)
 {
     const struct share_sums whole = share_drawn(1, 1), halved = share_drawn(1, 0);
@@ -521,7 +521,7 @@ static void test_share(void)
     CU_ASSERT(share > .4 && share < .9);
 }
 
-/* Compares with a version. */
+/* Compares a picture with a version. */
 static struct protect_report compared(struct protect_plan *plan, const struct image *image,
                                       const struct image *version, double budget)
 {
@@ -533,7 +533,7 @@ static struct protect_report compared(struct protect_plan *plan, const struct im
     return report;
 }
 
-/* Adds noise, as an encoder does. */
+/* Adds noise, as an encoder does, to a copy. */
 static struct image image_noisy(const struct image *image)
 {
     struct image noisy = image_copy(image);
@@ -548,7 +548,7 @@ static struct image image_noisy(const struct image *image)
     return noisy;
 }
 
-/* Noise is no share of the protection. */
+/* Noise does not count as a share of the protection. */
 static void test_noise(void)
 {
     struct image image = image_drawn(203, 117, 3, 8, smooth_level), after = image_copy(&image),
@@ -567,7 +567,7 @@ static void test_noise(void)
     free(noisy.pixels);
 }
 
-/* A comparison with the rendered rows themselves changes nothing; with the original nothing is left. */
+/* A comparison with the rendered rows changes nothing in the report; in the original, no share is left. */
 static void compare_look(unsigned at)
 {
     struct image image = image_drawn(shapes[at].width, shapes[at].height, shapes[at].channels,
@@ -608,7 +608,7 @@ static struct image stripes_copy(const struct image *image, const struct image_s
     return part;
 }
 
-/* Stripes stand for the picture: their visibility and share are nearly those of all rows. */
+/* Stripes represent the picture: their visibility and share are nearly those of all rows. */
 static void test_stripes(void)
 {
     const struct image_stripes stripes = {3, 4 * image_stripe_px};
@@ -666,14 +666,14 @@ static void test_names(void)
     CU_ASSERT(!protect_strength_by_name("strong", &strength));
 }
 
-/* The mean of 2x2 pixels of two rows for one colour. */
+/* Returns the mean of 2x2 pixels of two rows for one colour. */
 static double mean_of(const float *upper, const float *lower, unsigned at)
 {
     const unsigned left = at / 3 * 6 + at % 3, right = left + 3;
     return ((double)upper[left] + (double)upper[right] + (double)lower[left] + (double)lower[right]) / 4;
 }
 
-/* At half size the picture is the means of 2x2 pixels, inside and outside. */
+/* At half size, a pixel is the mean of 2x2 pixels, inside the picture and outside. */
 static void test_halved(void)
 {
     enum { beyond = 12, width = 75, height = 58, count = 2 * beyond + 56, values = count * 3 };
@@ -693,7 +693,7 @@ static void test_halved(void)
     free(image.pixels);
 }
 
-/* A grey picture stored as RGB gets the luma perturbation of the same one stored as grey. */
+/* A grey picture that is stored as RGB gets the same luma perturbation as if it were stored as grey. */
 static void test_colorless(void)
 {
     struct image grey = image_drawn(112, 96, 1, 8, text_level), rgb = image_drawn(112, 96, 3, 8, text_level);

@@ -1,5 +1,5 @@
 /*
- * The anti-AI network: its weights file, its line buffers and its kernels.  All tests run with each of the
+ * The anti-AI network: the file of weights, the line buffers and the kernels. All tests run with each of the
  * kernels that this processor supports.
  */
 #include "engine/protect/protect.h"
@@ -17,7 +17,7 @@ static uint8_t weights[1 << 20];
 static size_t weights_size;
 static const struct conv_kernels *kernels; /* of the suite that runs */
 
-/* Each suite takes the next kernels. */
+/* Each suite uses the next kernels. */
 static int suite_begin(void)
 {
     static unsigned place;
@@ -121,7 +121,7 @@ static void sums_fill(const struct net *net, unsigned rows, unsigned columns, fl
 
 enum { values_of_block = net_block_px * net_block_px * 3 };
 
-/* A picture of any width has the bits of a wider one that continues it. */
+/* A picture of any width has the same output, bit by bit, as a wider picture that continues it. */
 static void test_widths_agree(void)
 {
     enum { rows = 6, columns = 83, row_values = columns * net_block_px * 3 };

@@ -22,8 +22,8 @@ static void test_values_come_back(void)
         CU_ASSERT(fabsf(read[i] - values[i]) <= fabsf(values[i]) / 15.9f);
 }
 
-/* The largest value determines the octave, at any scale.  Values of the same octave have the same units
- * next to any others. */
+/* At any scale, the largest value determines the octave. Values of the same octave have the same units,
+ * whatever the others are. */
 static void test_scale(void)
 {
     float values[count], large[2] = {0, 1};

@@ -3,7 +3,7 @@
 #include "engine/watermark/polar.h"
 #include "watermark_maker.h"
 
-/* The best candidate is found by its word's sum, from the first to the last place of the list. */
+/* The best candidate is found by the sum of its word, at any position of the list. */
 static void candidates_are_compared(void)
 {
     enum { count = 300 };

@@ -4,7 +4,7 @@
 #include "engine/watermark/fold.h"
 #include "watermark_maker.h"
 
-/* Compare the spectrum of a folded plane with the sum over all its pixels. */
+/* Compares the spectrum of a folded plane with the sum over all pixels. */
 static void folds_are_the_spectrum(void)
 {
     enum { width = 250, height = 215 };

@@ -2,7 +2,7 @@
 #include "engine/watermark/jpegsim.h"
 #include "watermark_maker.h"
 
-/* A second pass changes little, because its input is quantised. */
+/* A second pass changes little, because the input is quantised. */
 static void jpeg_is_simulated(void)
 {
     enum { width = 43, height = 29 };

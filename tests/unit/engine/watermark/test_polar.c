@@ -9,7 +9,7 @@ enum { words_count = 40 };
 enum { words_count = 300 };
 #endif
 
-/* The ratios of a word after a Gaussian channel. Returns the word's sum. */
+/* Fills the ratios of a word after a Gaussian channel. Returns the sum of the word. */
 static double ratios_receive(const struct polar *polar, uint64_t number, double decibel, uint64_t *seed,
                              float ratios[polar_length])
 {
@@ -25,7 +25,7 @@ static double ratios_receive(const struct polar *polar, uint64_t number, double 
     return sum;
 }
 
-/* Share of words that are not decoded. A wrong word fails the test. */
+/* Returns the share of words that are not decoded. A wrong word fails the test. */
 static double words_lost(struct polar *polar, double decibel, int count, uint64_t seed)
 {
     int lost = 0;

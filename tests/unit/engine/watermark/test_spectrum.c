@@ -1,7 +1,7 @@
 /* The spectrum of a plane. */
 #include "watermark_maker.h"
 
-/* Compare with the direct sum, at frequencies between the bins, for even and odd sides. */
+/* Compares with the direct sum, at frequencies between the bins, for even and odd sides. */
 static void spectrum_is_right_anywhere(void)
 {
     static const int sides[3][2] = {{40, 30}, {41, 37}, {64, 33}};
@@ -48,7 +48,7 @@ static void spectrum_is_right_on_the_grid(void)
     workspace_init(&workspace);
     void *old = workspace_take_unset(&workspace, 1 << 20, 1);
     CU_ASSERT_PTR_NOT_NULL_FATAL(old);
-    memset(old, 0xff, 1 << 20); /* floats that are no numbers */
+    memset(old, 0xff, 1 << 20); /* floats that are NaN */
     workspace_rewind(&workspace, 0);
     CU_ASSERT_FATAL(spectrum_make(samples, 40, 30, &workspace, &spectrum));
     for (int at = 0; at < 12; at++) {

@@ -48,7 +48,7 @@ static int tap(int place, int length)
     return place < 0 ? -1 - place : place >= length ? 2 * length - 1 - place : place;
 }
 
-/* Mean over a square of a plane that is mirrored at its edges. */
+/* Returns the mean over a square of a plane that is mirrored at the edges. */
 static double square_mean(const double *plane, int width, int height, int x, int y, int radius)
 {
     double sum = 0;
@@ -59,7 +59,7 @@ static double square_mean(const double *plane, int width, int height, int x, int
     return sum / ((2 * radius + 1) * (2 * radius + 1));
 }
 
-/* Compare with direct means, twice over squares, for luma and for Cb. */
+/* Compares with direct means, twice over squares, for luma and for Cb. */
 static void texture_is_detail_and_activity(void)
 {
     enum { width = 61, height = 50, count = width * height };

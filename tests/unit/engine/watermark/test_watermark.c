@@ -1,4 +1,4 @@
-/* The watermark engine: marks are embedded, found and read. */
+/* The watermark engine embeds, finds and reads marks. */
 #include "engine/watermark/watermark.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static void embed_or_fail(struct image *image, const uint8_t *key, uint64_t numb
     CU_ASSERT_EQUAL(watermark_embed(image, key, number, NULL, &report), IW_OK);
 }
 
-/* Read with an original. The picture has at most one number. */
+/* Reads with an original. The picture has at most one number. */
 static enum iw_error extract_informed(const struct image *image, const struct image *original,
                                       const uint8_t *key, uint64_t *number, struct watermark_report *report)
 {
@@ -57,7 +57,7 @@ static bool reads(const struct image *image, const uint8_t *key, uint64_t number
     return extract(image, key, &seen, NULL) == IW_OK && seen == number;
 }
 
-/* Any number, key, kind and size of picture. */
+/* Numbers are read for any key, kind and size of picture. */
 static void embedded_numbers_are_read(void)
 {
     static const uint32_t shapes[4][2] = {{3, 8}, {3, 8}, {1, 8}, {4, 16}};
@@ -84,7 +84,7 @@ static void embedded_numbers_are_read(void)
     }
 }
 
-/* Random rotations, scales, stretches, mirrors and crops. */
+/* Marks are found after random rotations, scales, stretches, mirrors and crops. */
 static void poses_are_found(void)
 {
     uint64_t seed = 31;
@@ -134,7 +134,7 @@ static void stretched_pictures_are_read(void)
     free(image.pixels);
 }
 
-/* Read near a pose that fits only at the picture's middle. */
+/* Reads near a pose that fits only at the middle of the picture. */
 static bool reads_bent(const struct image *image, const uint8_t *key, uint64_t number)
 {
     static const struct pose pose = {.matrix = {1, 0, 0, 1}};
@@ -180,7 +180,7 @@ static void perspective_is_undone(void)
     free(image.pixels);
 }
 
-/* An unmarked picture, or another key, reads nothing. */
+/* Nothing is read from an unmarked picture, or with another key. */
 static void strangers_read_nothing(void)
 {
     uint64_t seed = 41;
@@ -209,7 +209,7 @@ static void noise_add(const struct image *image, double deviation, struct image 
     }
 }
 
-/* A mark that is too weak for the blind reader is read when its number is a candidate, and only then. */
+/* A mark that is too weak for the blind reader is read only if its number is a candidate. */
 static void weak_marks_need_candidates(void)
 {
     uint64_t list[] = {5, 6, 0xfedcba9876543210U, 8};
@@ -233,7 +233,7 @@ static void weak_marks_need_candidates(void)
     free(image.pixels);
 }
 
-/* The second mark replaces the first at the cost of one mark. */
+/* A second mark replaces the first, so that both together cost as much as one. */
 static void the_second_mark_is_read(void)
 {
     for (uint64_t seed = 51; seed < 57; seed++) {
@@ -264,7 +264,7 @@ static void every_shape_of_picture_is_read(void)
     }
 }
 
-/* Fully transparent pixels are neither changed nor read; garbage in them is harmless. */
+/* Fully transparent pixels are neither changed nor read, so garbage in them is harmless. */
 static void transparent_pixels_stay(void)
 {
     struct image image = texture_make(400, 360, 4, 8, 71);
@@ -294,7 +294,7 @@ static void transparent_pixels_stay(void)
     free(image.pixels);
 }
 
-/* A cartoon of flat areas with outlines. */
+/* Draws a cartoon of flat areas with outlines. */
 static struct image drawing_make(uint32_t channels, uint32_t depth_bits)
 {
     static const uint8_t areas[6][3] = {{255, 255, 255}, {245, 206, 180}, {90, 170, 210},
@@ -318,7 +318,7 @@ static struct image drawing_make(uint32_t channels, uint32_t depth_bits)
     return image;
 }
 
-/* Average each square of four pixels, as a codec does to fine detail. */
+/* Averages each square of four pixels, as a codec does with fine detail. */
 static void detail_drop(struct image *image)
 {
     uint8_t *bytes = image->pixels;
@@ -359,7 +359,7 @@ static void drawings_are_read_in_color_only(void)
     }
 }
 
-/* The newer mark also reads from colour only: the old underlay is removed. */
+/* The newer mark is also read from colour only, because the old underlay is removed. */
 static void the_second_mark_of_a_drawing_is_read(void)
 {
     struct image image = drawing_make(3, 8);
@@ -372,7 +372,7 @@ static void the_second_mark_of_a_drawing_is_read(void)
     free(image.pixels);
 }
 
-/* Larger pictures have larger chips, and still read at half the size. */
+/* Larger pictures have larger chips, and can still be read at half the size. */
 static void large_pictures_are_read(void)
 {
     static const double half[4] = {2, 0, 0, 2};
@@ -416,7 +416,7 @@ static void the_same_input_gives_the_same_output(void)
     free(second.pixels);
 }
 
-/* A crop from anywhere reads without a search for its pose. */
+/* A crop from anywhere is read without a search for the pose. */
 static void pieces_are_read(void)
 {
     uint64_t seed = 101;
@@ -459,7 +459,7 @@ static bool holds_numbers(const struct image *image, const uint64_t *numbers, un
     return found.count == count && seen == count;
 }
 
-/* Every mark of a collage is read: beside another one, smaller, turned, and twice the same. */
+/* Every mark of a collage is read: next to another, smaller, turned, and twice the same. */
 static void collages_are_read(void)
 {
     const uint64_t numbers[] = {11, 22, 33};
@@ -512,7 +512,7 @@ static void the_original_helps(void)
     free(image.pixels);
 }
 
-/* The map between a picture and its rotated, smaller copy, from common points. */
+/* Common points determine the map between a picture and a rotated, smaller copy. */
 static void pictures_are_laid_over_each_other(void)
 {
     const double matrix[4] = {1.2 * 0.9397, 1.2 * 0.3420, -1.2 * 0.3420, 1.2 * 0.9397}, shift[2] = {20, 30};
@@ -536,8 +536,8 @@ static void pictures_are_laid_over_each_other(void)
     free(image.pixels);
 }
 
-/* The picture of a mark differs from others. A piece of it may have too little detail, but is not another
- * one. */
+/* The picture of a mark differs from other pictures. A piece of the picture may have too little detail for an
+ * answer, but is not reported as another picture. */
 static void pictures_are_told_apart(void)
 {
     struct image image = texture_make(640, 480, 3, 8, 71);

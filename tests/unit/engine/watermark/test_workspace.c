@@ -2,7 +2,7 @@
 #include "engine/watermark/workspace.h"
 #include "watermark_maker.h"
 
-/* Released memory is reused. Pieces larger than a block get a separate block. */
+/* Released memory is reused. Allocations larger than a block get a separate block. */
 static void workspace_is_a_stack(void)
 {
     struct workspace workspace;

@@ -1,11 +1,11 @@
-/* A file store in a folder of one test, with injected failures. */
+/* Makes a file store in a folder for one test, and injects failures. */
 #ifndef UNIT_STORE_MAKER_H
 #define UNIT_STORE_MAKER_H
 
 #include "fixture.h"
 #include "service/files/storage.h"
 
-/* The linker redirects system calls of the store to this file (--wrap), where this failure happens. */
+/* The linker redirects the store's system calls to store_maker.c (--wrap), where the chosen call fails. */
 enum fault { FAULT_NONE, FAULT_NO_TMPFILE, FAULT_WRITE, FAULT_DATASYNC, FAULT_LINK, FAULT_FOLDER_SYNC };
 
 extern enum fault fault;
@@ -13,14 +13,14 @@ extern char folder[64];
 
 extern const struct storage_key key_a, key_b;
 
-/* Each test begins and ends with these, which make and remove the folder. */
+/* Make and remove the folder; called at the begin and the end of each test. */
 void test_begin(void);
 void test_end(void);
 
-/* Number of regular files in the test's folder and its subfolders. */
+/* Returns the number of regular files in the test's folder and in subfolders. */
 unsigned files_count(void);
 
-/* Opens the store. The test closes it. */
+/* Opens the store; the test closes it. */
 struct storage *store_of(void);
 
 /* Compares a file of the store. */

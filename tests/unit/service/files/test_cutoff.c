@@ -1,6 +1,6 @@
 /*
- * Truncated files: a file that is refused at upload is also refused by the codecs, for every
- * length of every format.
+ * Truncated files. A file that an upload refuses is also refused by the codecs, for every length of
+ * every format.
  */
 #include "service/files/cutoff.h"
 
@@ -119,7 +119,7 @@ static void pieces_of_any_size_say_the_same(void)
     }
 }
 
-/* The header that arrives in pieces gives the memory that the codec estimates, or less. */
+/* A header that arrives in pieces gives at most the memory that the codec estimates. */
 static void the_header_in_pieces_is_that_of_the_codec(void)
 {
     static const size_t pieces[] = {1, 3, 8, 100, 1 << 20};
@@ -148,7 +148,7 @@ static void the_header_in_pieces_is_that_of_the_codec(void)
     }
 }
 
-/* Neither a header that is cut off nor one that is odd says anything. */
+/* A truncated or odd header gives no sizes. */
 static void a_header_that_is_none_says_nothing(void)
 {
     static const struct {
@@ -171,7 +171,7 @@ static void a_header_that_is_none_says_nothing(void)
     }
 }
 
-/* What fits, what does not, and that the size of the sentence fits. */
+/* Pictures that fit, pictures that do not, and the size that the sentence names fits. */
 static void the_size_that_a_sentence_names_fits(void)
 {
     unsigned width = 0, height = 0;
@@ -189,7 +189,7 @@ static void the_size_that_a_sentence_names_fits(void)
     context_init(&context, context.arena, NULL);
     CU_ASSERT_EQUAL(picture_check_memory(&context, &small, engine, most), IW_OK);
     CU_ASSERT(width > 3500 && picture_check_memory(&context, &load, engine, 0) == IW_OK);
-    /* doc/operating.md, "What a host needs", has such figures. */
+    /* doc/operating.md, "What a host needs", states these figures. */
     CU_ASSERT_EQUAL(picture_megapixels(ORDER_ANTI_AI, picture_allowed_bytes((uint64_t)384 << 20)), 39);
     CU_ASSERT_EQUAL(picture_megapixels(ORDER_WATERMARK_EMBED, picture_allowed_bytes((uint64_t)384 << 20)),
                     88);

@@ -20,7 +20,7 @@ static void test_names_are_safe(void)
         const char *wanted;
     } rows[] = {
         {"a.jpg", "jpeg", "a.jpg"},
-        /* The format decides about the extension; a correct one keeps the client's spelling. */
+        /* The format determines the extension; if the client's is correct, its spelling stays. */
         {"a.JPEG", "jpeg", "a.JPEG"},
         {"a.jpg", "png", "a.png"},
         {"A.PNG", "jpeg", "A.jpg"},
@@ -30,7 +30,7 @@ static void test_names_are_safe(void)
         {"none", "png", "none.png"},
         {".jpg", "jpeg", ".jpg.jpg"},
         {"order.jpg.zip", "zip", "order.jpg.zip"},
-        /* Windows */
+        /* Characters and names that Windows refuses. */
         {"what: ever?.jpg", "jpeg", "what_ ever_.jpg"},
         {"x<y>|\"z\"*.jpg", "jpeg", "x_y___z__.jpg"},
         {"../../etc/passwd.png", "png", ".._.._etc_passwd.png"},
@@ -70,7 +70,7 @@ static void test_names_are_safe(void)
     }
 }
 
-/* A text of count pieces, then end. */
+/* Returns a text of count pieces, then end. */
 static const char *repeated(const char *piece, size_t count, const char *end)
 {
     struct text text;
@@ -96,11 +96,11 @@ static void test_names_are_cut_between_characters(void)
                            repeated("e\u0301", 249, "-1.jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(repeated("\U0001F469\u200D\U0001F680", 251, ".jpg"), "-1", "jpeg"),
                            repeated("\U0001F469\u200D\U0001F680", 242, "-1.jpg"));
-    /* A single grapheme cluster longer than a name: cut between its code points. */
+    /* If a single grapheme cluster is longer than a name, it is cut between code points. */
     const char *tower = arena_printf(arena, "a%s", repeated("\u0301", 250, ".jpg"));
     CU_ASSERT_STRING_EQUAL(name_of(tower, "-1", "jpeg"),
                            arena_printf(arena, "a%s", repeated("\u0301", 248, "-1.jpg")));
-    /* The rest of a cut name is nothing or a device name. */
+    /* After the cut, the rest of the name is empty or the name of a device. */
     CU_ASSERT_STRING_EQUAL(name_of(repeated(" ", 300, "x"), NULL, NULL), "file");
     CU_ASSERT_STRING_EQUAL(name_of(repeated(".", 300, "x"), NULL, NULL), "file");
     const char *device = arena_printf(arena, "CON%s", repeated(" ", 300, "x"));
@@ -188,7 +188,7 @@ static void test_duplicates_differ_on_every_file_system(void)
     names_expect(twins, told, 3);
 }
 
-/* As many names of full length as an order may have results: a hundred duplicates, ten copies each. */
+/* An order may have this many results with names of full length: a hundred duplicates, ten copies each. */
 static void test_names_of_many_duplicates(void)
 {
     enum { copies = 10, count = 1000 };

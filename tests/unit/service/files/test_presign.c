@@ -95,7 +95,7 @@ static void test_a_url_expires_on_the_second(void)
     test_end();
 }
 
-/* Flips every bit of every character after the host; every such URL must be refused. */
+/* If any bit of a character after the host is flipped, the URL is refused. */
 static void test_no_altered_url_is_let_through(void)
 {
     struct presign_grant grant;
@@ -183,7 +183,7 @@ static void test_keys_rotate(void)
     test_end();
 }
 
-/* True if a URL made with the current key file is signed by this key. */
+/* True if URLs are signed by this key of the current key file. */
 static bool signs_now(const char *id)
 {
     struct presign *presign = presign_of(NULL);
@@ -200,7 +200,7 @@ static void test_a_key_is_accepted_before_it_signs(void)
     test_begin();
     keys_write(arena_printf(arena, "new:" HEX_A ":%lld\nold:" HEX_B "\n", (long long)now_s + 600), 0600);
     CU_ASSERT(signs_now("old"));
-    clock_offset_set_s(601); /* a process that has loaded the key before */
+    clock_offset_set_s(601); /* the clock of this process is ahead */
     struct presign *ahead = presign_of(NULL);
     const char *url = presign_download_url(ahead, arena, &result_key, 1900000000);
     CU_ASSERT(strstr(url, "&k=new&") != NULL);

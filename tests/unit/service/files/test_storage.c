@@ -45,7 +45,7 @@ static void test_a_key_exists_only_after_its_commit(void)
     const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
     struct stat found;
     CU_ASSERT(stat(path, &found) == 0 && (found.st_mode & 07777) == 0640);
-    /* Another part is another key; a second write to a key replaces the file. */
+    /* A different part is a different key; a second write to a key replaces the file. */
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_b, "part", 4), IW_OK);
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "new", 3), IW_OK);
     bytes_expect(storage, &key_a, "new");
@@ -59,8 +59,8 @@ static void test_a_key_exists_only_after_its_commit(void)
 }
 
 /*
- * A full or broken disk at every step: an error with its reason, nothing left behind, the old
- * file unchanged.
+ * If the disk is full or broken at any step, the write is an error with a reason, leaves nothing behind
+ * and does not change the old file.
  */
 static void test_faults_leave_the_old_file(void)
 {
@@ -104,7 +104,7 @@ static void test_a_file_system_without_nameless_files(void)
     CU_ASSERT_EQUAL_FATAL(storage_put_begin(storage, &context, &key_a, &writer), IW_OK);
     storage_put_abandon(writer);
     CU_ASSERT_EQUAL(files_count(), 1);
-    /* A process that dies leaves a file; the sweep deletes it when it is old enough. */
+    /* A process that dies leaves a file, which the sweep deletes when it is old enough. */
     pid_t child = fork();
     if (child == 0)
         _exit(storage_put_begin(storage, &context, &key_a, &writer) == IW_OK ? 0 : 1);
@@ -171,7 +171,7 @@ static bool key_count(void *user, const struct storage_key *key, const struct st
     return ++*count < 100;
 }
 
-/* A store with three results for each of forty orders. */
+/* Opens a store with three results for each of forty orders. */
 static struct storage *store_of_results(void)
 {
     struct storage *storage = store_of();
@@ -199,7 +199,7 @@ static void test_listing(void)
     test_end();
 }
 
-/* How often each order was visited over all parts, and in which part last. */
+/* The number of visits of each order over all parts, and the part of the last visit. */
 struct parts_told {
     unsigned part;
     unsigned counts[41];

@@ -17,7 +17,7 @@ static void test_intake_takes_pictures_alone(void)
     const struct upload_limits limits = {
         .max_bytes = (int64_t)size, .formats = 1U << FORMAT_PNG, .with_md5 = true};
     CU_ASSERT_EQUAL_FATAL(upload_sink_begin(storage, &context, &key_a, &limits, &sink), IW_OK);
-    for (size_t at = 0; at < size; at++) /* byte by byte: identification waits for enough bytes */
+    for (size_t at = 0; at < size; at++) /* byte by byte, because the format needs several */
         CU_ASSERT_EQUAL(upload_sink_add(sink, &context, png_start + at, 1), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_finish(sink, &context, false, &facts), IW_OK);
     CU_ASSERT_EQUAL(upload_sink_commit(sink, &context), IW_OK);

@@ -10,7 +10,7 @@
 #include "service/files/zipformat.h"
 #include "store_maker.h"
 
-/* A little-endian number of the archive (APPNOTE.TXT). */
+/* Reads a little-endian number of the archive (APPNOTE.TXT). */
 static uint64_t number_at(const char *bytes, unsigned size)
 {
     uint64_t number = 0;
@@ -19,7 +19,7 @@ static uint64_t number_at(const char *bytes, unsigned size)
     return number;
 }
 
-/* Checks a local header, including its CRC; returns the bytes of header and entry. */
+/* Checks a local header with the CRC; returns the bytes of header and entry. */
 static size_t local_expect(const char *at, const char *name, const char *bytes, size_t size)
 {
     size_t name_size = number_at(at + 26, 2), extra_size = number_at(at + 28, 2);
@@ -40,7 +40,8 @@ static size_t local_expect(const char *at, const char *name, const char *bytes, 
     return 30 + name_size + extra_size + size;
 }
 
-/* Checks that a central header agrees with the local header at offset; returns its bytes. */
+/* Checks that a central header agrees with the local header at offset; returns the bytes of the central
+ * header. */
 static size_t central_expect(const char *at, const char *archive, uint64_t offset)
 {
     const char *local = archive + offset;

@@ -1,4 +1,4 @@
-/* The HTTP client, against a small server of this test on loopback. */
+/* The HTTP client, against a small server on loopback that this test starts. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static struct config config;
 static int port;
 static pid_t server;
 
-/* ---- the server: one process per connection; the path selects its behaviour ---- */
+/* ---- the server: one process per connection; the path selects the response ---- */
 
 static void answer_redirect(int peer, int left)
 {
@@ -136,7 +136,7 @@ static bool answer_fixed(int peer, const char *head)
     return false;
 }
 
-/* Ends the response and reads until the client has closed: closing first could discard the response. */
+/* Ends the response and reads until the client closes, because closing first could discard the response. */
 static void linger(int peer)
 {
     char buffer[65536];
@@ -145,7 +145,7 @@ static void linger(int peer)
         continue;
 }
 
-/* "hello" in gzip, in one or several layers. */
+/* Sends "hello" in gzip, in one or several layers. */
 static void answer_gzip(int peer, int layers)
 {
     unsigned char body[2][256] = {"hello"};
@@ -401,7 +401,7 @@ static void test_odd_spellings_of_loopback_are_refused(void)
     fetch_free(fetch);
 }
 
-/* Otherwise clients could find out which names the internal DNS knows, and which ports they have. */
+/* Otherwise clients could find out which names the internal DNS resolves and which ports are open. */
 static void test_an_unknown_name_and_a_refused_address_or_port_look_alike(void)
 {
     static const char *const urls[] = {"http://no-such-name.invalid/", "http://10.0.0.1/",
@@ -528,7 +528,7 @@ static void test_content_codings(void)
     fetch_free(fetch);
 }
 
-/* Path, outcome, and the received body: "" for none. */
+/* Paths, outcomes, and the received body, which may be empty. */
 static void test_odd_answers_of_sources(void)
 {
     static const struct {
@@ -584,7 +584,7 @@ static void test_odd_answers_of_sources(void)
     fetch_free(fetch);
 }
 
-/* A file of some letters and zeros; a large one exceeds the socket buffers. */
+/* Makes a file of some letters and zeros; a large file exceeds the socket buffers. */
 static int source_make(size_t size)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -647,7 +647,7 @@ static void test_odd_answers_of_targets_and_receivers(void)
     fetch_free(fetch);
 }
 
-/* In parallel: each waits for longer than its window of one second. */
+/* The transfers run in parallel, because each waits for longer than the window of one second. */
 static void test_only_bytes_that_are_due_can_be_slow(void)
 {
     static const struct {

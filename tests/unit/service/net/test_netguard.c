@@ -1,4 +1,4 @@
-/* Allowed and refused addresses: private ones are refused in every notation. */
+/* Allowed and refused addresses: a private address is refused in every notation. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -23,7 +23,7 @@ static bool allows_at(const struct netguard *guard, const char *text, unsigned p
         CU_ASSERT_EQUAL_FATAL(inet_pton(AF_INET6, text, &ipv6->sin6_addr), 1);
         address.ss_family = AF_INET6;
     }
-    ipv4->sin_port = htons((uint16_t)port); /* at the same place in both forms */
+    ipv4->sin_port = htons((uint16_t)port); /* same offset in sockaddr_in and sockaddr_in6 */
     return netguard_allows(guard, (const struct sockaddr *)&address);
 }
 
@@ -161,7 +161,7 @@ static void test_only_global_unicast_and_nat64_are_reachable(void)
     netguard_free(guard);
 }
 
-/* Azure's address is public by the registries. Every form of it is refused. */
+/* By the registries Azure's address is public, but every form of it is refused. */
 static void test_a_metadata_service_at_a_public_address_is_refused(void)
 {
     static const char *const addresses[] = {"168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110",
@@ -224,7 +224,7 @@ static void test_the_machines_own_addresses_are_refused(void)
         else if (at->ifa_addr->sa_family == AF_INET6)
             bytes = &((const struct sockaddr_in6 *)(const void *)at->ifa_addr)->sin6_addr;
         if (bytes == NULL || inet_ntop(at->ifa_addr->sa_family, bytes, text, sizeof text) == NULL ||
-            strncmp(text, "fe80:", 5) == 0) /* a link-local route needs the name of an interface */
+            strncmp(text, "fe80:", 5) == 0) /* a link-local address needs an interface */
             continue;
         own_check(text);
     }

@@ -15,12 +15,12 @@ static struct sigv4 *key_of_examples(void)
     return sigv4_new("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1");
 }
 
-/* The examples have the fields of the header in one line and end with the signature. */
+/* The examples have all fields of the header in one line and end with the signature. */
 static void signature_expect(const struct sigv4_request *request, const char *signature)
 {
     struct arena *arena = arena_new(0);
     struct sigv4 *sigv4 = key_of_examples();
-    /* Twice: the second one uses the key of the day. */
+    /* The second request reuses the key of the day. */
     for (int i = 0; i < 2; i++) {
         const char *text = sigv4_authorization(sigv4, arena, request);
         const char *found = strstr(text, "Signature=");

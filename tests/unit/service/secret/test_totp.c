@@ -2,7 +2,7 @@
 #include "fixture.h"
 #include "service/secret/totp.h"
 
-/* RFC 6238, appendix B: the last six digits of the SHA-1 codes. */
+/* The codes are the last six digits of the SHA-1 codes in RFC 6238, appendix B. */
 static void test_codes_are_those_of_the_standard(void)
 {
     static const struct {
