@@ -22,7 +22,7 @@ class Authority:
         subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
 
     def issue(self, name, host="IP:127.0.0.1", days=30):
-        """Files of a new certificate and its key. host is its subjectAltName; with 0 days it has
+        """Returns the files of a new certificate and its key. host is the subjectAltName; with 0 days the certificate has
         expired."""
         certificate, key, request, extensions = (self.path(name + end) for end in (".pem", ".key", ".csr", ".ext"))
         with open(extensions, "w", encoding="ascii") as file:
@@ -31,7 +31,7 @@ class Authority:
         self.openssl("x509", "-req", "-in", request, "-CA", self.file, "-CAkey", self.path("ca.key"), "-CAcreateserial",
                      "-days", str(days), "-extfile", extensions, "-out", certificate)
         if days == 0:
-            time.sleep(1.1)  # until the second of its end is over
+            time.sleep(1.1)  # until the second in which it ends is over
         return certificate, key
 
     def self_signed(self, name):
@@ -42,7 +42,7 @@ class Authority:
 
 
 def served(pair):
-    """An SSL context of a server with that certificate."""
+    """Returns an SSL context for a server with that certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*pair)
     return context

@@ -10,7 +10,7 @@ def chunk(name, data):
 
 
 def png(width, height, depth=8, color=2, rows=None, before=b"", after=b"", data=None):
-    """A PNG with this header; without rows, its pixels are one row of zeros."""
+    """Returns a PNG with this header; without rows, the pixels are one row of zeros."""
     if data is None:
         samples = {0: 1, 2: 3, 4: 2, 6: 4}[color] * depth // 8
         data = chunk(b"IDAT", zlib.compress(b"\0" * (1 + width * samples) * (rows or 1), 9))
@@ -27,7 +27,7 @@ def behind_start(jpeg, segments):
 
 
 def jpeg_sized(width, height):
-    """A JPEG whose header claims another size."""
+    """Returns a JPEG whose header claims another size."""
     data = bytearray(pictures.jpeg(96, 80))
     at = data.index(b"\xff\xc0")
     data[at + 5:at + 9] = struct.pack(">HH", height, width)
@@ -35,7 +35,7 @@ def jpeg_sized(width, height):
 
 
 def jpeg_scans(count):
-    """A progressive JPEG that repeats its last scan."""
+    """Returns a progressive JPEG that repeats the last scan."""
     data = pictures.jpeg(96, 80, progressive=True)
     last = data.rindex(b"\xff\xda")
     return data[:-2] + data[last:-2] * count + data[-2:]
@@ -51,20 +51,20 @@ def vp8x(flags, width, height):
 
 
 def webp_chunk(picture):
-    """Name and bytes of the chunk with the pixels of a plain WebP."""
+    """Returns name and bytes of the chunk with the pixels of a plain WebP."""
     data = pictures.encode(picture, "WEBP", quality=50)
     assert data[12:16] == b"VP8 "
     return b"VP8 ", data[20:20 + struct.unpack("<I", data[16:20])[0]]
 
 
 def webp_frame_sized(width, height):
-    """A lossy WebP whose frame header claims another size."""
+    """Returns a lossy WebP whose frame header claims another size."""
     name, data = webp_chunk(pictures.scene(96, 80))
     return riff((name, data[:6] + struct.pack("<HH", width, height) + data[10:]))
 
 
 def exif_loop():
-    """An EXIF block with directories that point at themselves and values outside the block."""
+    """Returns an EXIF block with directories that point at themselves and values outside the block."""
     entries = struct.pack(">HHII", 0x8769, 4, 1, 8) + struct.pack(">HHII", 0x0112, 3, 0xFFFFFFFF, 0xFFFFFFF0) + struct.pack(
         ">HHII", 0x9286, 7, 0x7FFFFFFF, 0x7FFFFFFF)
     return b"Exif\0\0MM\0*" + struct.pack(">IH", 8, 3) + entries + struct.pack(">I", 8)
@@ -76,16 +76,16 @@ def animation(form):
 
 
 def icc_segments(count, given=None):
-    """A profile split into count segments, of which only the first ones are present."""
+    """Returns a profile split into count segments, of which only the first given are present."""
     return b"".join(segment(0xE2, b"ICC_PROFILE\0" + bytes([number + 1, count]) + b"\0" * 65000) for number in range(given or count))
 
 
-# No host has the memory for it, so the upload is refused.
+# The upload is refused, because no host has enough memory.
 REFUSED = "PAYLOAD_TOO_LARGE"
 
 
 def bombs():
-    """name: (bytes, error code of its file or of its upload; None for a file that is processed)."""
+    """Returns {name: (bytes, error code of the file or of the upload; None if the file is processed)}."""
     plain = pictures.jpeg(96, 80)
     packed = zlib.compress(b"\0" * (40 << 20), 9)
     rows = chunk(b"IDAT", zlib.compress((b"\0" + b"\x55" * 96 * 3) * 80, 9))

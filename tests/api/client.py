@@ -1,4 +1,4 @@
-"""A small client of the service that only uses the standard library.
+"""A small client of the service. It uses only the standard library.
 
 Every call returns an Answer: status, headers, body bytes and parsed JSON. Only until_served() asserts.
 """
@@ -25,14 +25,14 @@ ENDED = ("complete", "failed", "expired", "detected", "undetected")
 
 
 def environment_read(path):
-    """The variables of a dev.env file."""
+    """Returns the variables of a dev.env file."""
     with open(path, encoding="utf-8") as file:
         words = shlex.split(file.read(), comments=True)
     return dict(word.split("=", 1) for word in words)
 
 
 def children(pid):
-    """Ids of a process's children that are not reaped yet."""
+    """Returns the ids of the children of a process, except those that are reaped."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return {int(word) for word in file.read().split()}
@@ -41,7 +41,7 @@ def children(pid):
 
 
 def until_served(request, *good, seconds=60):
-    """Repeats a request until its answer is not 502 or 503, which a stopping pool gives."""
+    """Repeats a request while the response is 502 or 503, which a stopping pool gives."""
     end = time.monotonic() + seconds
     while (answer := request()).status in (502, 503) and time.monotonic() < end:
         time.sleep(0.3)
@@ -50,7 +50,7 @@ def until_served(request, *good, seconds=60):
 
 
 def repeated(headers):
-    """Names of headers that an answer has more than once. Cache-Control is a list, which may have several lines."""
+    """Returns the names of headers that occur more than once, except Cache-Control, a list that may have several lines."""
     names = [name.lower() for name in headers.keys() if name.lower() != "cache-control"]
     return sorted({name for name in names if names.count(name) > 1})
 
@@ -71,13 +71,13 @@ class Answer:
 
     @property
     def items(self):
-        """The only array of a list response."""
+        """Returns the only array of a list response."""
         [items] = [value for name, value in self.data.items() if name != "pageInfo"]
         return items
 
     @property
     def page(self):
-        """The pageInfo of a list response."""
+        """Returns the pageInfo of a list response."""
         return self.data["pageInfo"]
 
     @property
@@ -85,7 +85,7 @@ class Answer:
         return self.json["code"]
 
     def fields(self):
-        """The fields in details of a validation error."""
+        """Returns the fields in details of a validation error."""
         return [detail["field"] for detail in self.json.get("details", [])]
 
     def __repr__(self):
@@ -133,8 +133,8 @@ class Stack:
                 time.sleep(0.02)
 
     def hangup(self, name):
-        """Sends HUP to a part. Returns a function that tests whether the reload is finished; None when the part does
-        not run."""
+        """Sends HUP to a part. Returns a function that tests whether the reload is finished, or None if the part does not
+        run."""
         log = os.path.join(self.environment["IMGWARD_LOG"], name + ".log")
         try:
             size, pid = os.path.getsize(log), self.pid(name)
@@ -186,7 +186,7 @@ class Stack:
             return int(file.read())
 
     def worker_places(self, seconds=120):
-        """Number of image processes, as the worker writes it to the database after its start."""
+        """Returns the number of image processes, which the worker writes to the database after the start."""
         end = time.monotonic() + seconds
         while not (rows := self.sql(f"SELECT places FROM workers WHERE pid = {self.pid('worker')}")):
             assert time.monotonic() < end, "the worker does not say that it is there"
@@ -194,9 +194,9 @@ class Stack:
         return int(rows[0][0])
 
     def sql(self, statement):
-        """Rows of a statement, as lists of text; runs as the database's administrator.
-
-        As in the programs, a statement reads committed rows. The client escapes line feeds and tabs in values, but no other line ends, which a digest may contain.
+        """Runs a statement as the administrator of the database; returns the rows as lists of text.
+        As in the programs, a statement reads committed rows. The client escapes line feeds and tabs in values, but no other
+        line ends, which a digest may contain.
         """
         done = subprocess.run(
             ["mariadb", "--no-defaults", "-N", "-B", "-S", self.environment["IMGWARD_DB_SOCKET"], "imgward",
@@ -211,13 +211,13 @@ class Stack:
                     self.sql(f"KILL {number}")
 
     def stored(self, order):
-        """The order's files in the store: the first folder of each path."""
+        """Returns the order's files in the store: the first folder of each path."""
         return sorted(os.path.relpath(folder, self.store).split(os.sep)[0]
                       for folder, _, names in os.walk(self.store) for name in names
                       if str(order) in os.path.join(folder, name))
 
     def settled(self, order, seconds=60):
-        """Waits until the inputs of a finished order are deleted, which follows its end."""
+        """Waits until the inputs of a finished order are deleted, which happens after the end."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and (
                 self.sql(f"SELECT 1 FROM files WHERE order_id = {order} AND store_key IS NOT NULL")
@@ -225,7 +225,7 @@ class Stack:
             time.sleep(0.1)
 
     def emptied(self, order, seconds=60):
-        """Waits until the file store has no file of an order."""
+        """Waits until the store contains no file of the order."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.stored(order):
             time.sleep(0.1)
@@ -236,7 +236,7 @@ class Stack:
         return done.stdout.strip()
 
     def account_new(self, plan="enterprise", requests_per_minute=1000000):
-        """A new account and a client with its key; the default limit is one that no test reaches."""
+        """Creates an account; returns a client with the key. By default, no test reaches the rate limit."""
         name = "test-" + uuid.uuid4().hex[:12]
         account = self.ctl("account", "create", "--plan", plan, name).split()[-1]
         if requests_per_minute is not None:
@@ -249,7 +249,7 @@ class Stack:
 
 
 class Client:
-    """Calls the API over HTTPS with one key; opens a connection for each call unless kept."""
+    """Calls the API over HTTPS with one key. Each call opens a connection, unless it is kept."""
 
     def __init__(self, stack, key=None, account=None):
         self.stack = stack
@@ -257,7 +257,7 @@ class Client:
         self.account = account
 
     def request(self, method, path, body=None, headers=None, key=True, timeout=180):
-        """path may be an absolute URL: an upload or download URL, for which no key is sent."""
+        """Sends a request. path may be an absolute URL for an upload or download, which gets no key."""
         target = urllib.parse.urlsplit(path)
         base = urllib.parse.urlsplit(self.stack.url)
         sent = dict(headers or {})
@@ -292,7 +292,7 @@ class Client:
     # The steps of an order.
 
     def create(self, files=("a.jpg",), key=None, kind="anti-ai", **fields):
-        """POSTs a creation; files are names or whole file objects."""
+        """Sends a creation; files are names or whole file objects."""
         body = {"idempotencyKey": key or uuid.uuid4().hex,
                 "files": [file if isinstance(file, dict) else {"fileName": file} for file in files]}
         body.update(fields)
@@ -313,7 +313,7 @@ class Client:
         return self.get(ORDERS + ("?" + urllib.parse.urlencode(query) if query else ""))
 
     def wait(self, order, seconds=240, until=ENDED):
-        """The order's data once its status is one of until; raises after the given seconds."""
+        """Returns the order's data when the status is one of until; raises after the given seconds."""
         end = time.monotonic() + seconds
         while True:
             answer = self.detail(order)
@@ -324,7 +324,7 @@ class Client:
             time.sleep(0.1)
 
     def download(self, order):
-        """The bytes of the order's result: an image or a ZIP."""
+        """Returns the bytes of the order's result: a picture or a ZIP."""
         url = self.get(f"{ORDERS}/{order}/download").data["downloadUrl"]
         return self.request("GET", url, key=False)
 

@@ -1,7 +1,7 @@
 """The last test checks the responses of all other tests, so it needs a complete run.
 
-With IMGWARD_ANSWERS, the name of a folder, each of several parallel sessions (pytest-xdist) notes its responses there.
-A separate session that runs only the last test reads the notes.
+With IMGWARD_ANSWERS, the name of a folder, parallel sessions (pytest-xdist) record their responses in this folder.
+A separate session, which runs only the last test, reads the records.
 """
 import json
 import os
@@ -22,7 +22,7 @@ def notes_write():
 
 
 def notes_read():
-    """Adds the responses of other sessions to this one's; false if there are none."""
+    """Adds the responses that other sessions recorded; false if there are none."""
     names = os.listdir(NOTES) if os.path.isdir(NOTES) else []
     for name in names:
         with open(os.path.join(NOTES, name), encoding="utf-8") as file:

@@ -1,13 +1,13 @@
-"""A proxy between the worker and the image process that changes what the image process does.
+"""A proxy between the worker and the image process that changes the messages of the image process.
 
 proxied() sets worker.image_program to a copy of this file, which reads plan.json next to it. Each process appends "PID NUMBER"
 to served.log for each of its pictures. The keys of a plan:
 
     program     the real imgward-image
     note        code and message, added to each answer about a processed picture
-    is_mapped   keep the result mapped for writing, as a process that a picture has taken over could
-    ends_at     exit without memory at the picture of this number
-    grows_at    answer like a process that grew, from the picture of this number on
+    is_mapped   keep the result mapped for writing, as a compromised process could
+    ends_at     exit for lack of memory at the picture of this number
+    grows_at    answer like a process with a grown heap, from the picture of this number on
 """
 import array
 import contextlib
@@ -21,7 +21,7 @@ import sys
 
 # image_exit_no_memory of src/image/image_protocol.h.
 EXIT_NO_MEMORY = 3
-# struct image_answer of src/image/image_protocol.h; it ends with the code of the note, the note and the id of the key.
+# struct image_answer of src/image/image_protocol.h; the last members are the code of the note, the note and the key id.
 ERROR_AT, IS_LAST_AT, NOTE_CODE_BYTES, NOTE_BYTES, KEY_ID_BYTES = 16, 20, 40, 512, 24
 MESSAGE_BYTES, FILES_MAX = 1 << 17, 8
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -66,7 +66,7 @@ class Proxy:
         self.plan, self.number, self.results, self.mapped = plan, 0, [], []
 
     def request(self, message, files):
-        """Counts a picture on its way to the image process."""
+        """Counts a picture that the worker sends to the image process."""
         self.number += 1
         with open(os.path.join(HERE, "served.log"), "a", encoding="ascii") as file:
             file.write(f"{os.getpid()} {self.number}\n")
@@ -77,7 +77,7 @@ class Proxy:
         return message
 
     def answer(self, message, _):
-        """Changes an answer on its way to the worker."""
+        """Changes an answer that the image process sends to the worker."""
         if self.results:
             result = self.results.pop()
             self.mapped.append(mmap.mmap(result, os.fstat(result).st_size))

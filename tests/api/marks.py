@@ -15,7 +15,7 @@ def embed(client, files, **fields):
 
 
 def embedded(client, files, seconds=240, **fields):
-    """Same, then uploads and waits; the order's data."""
+    """Creates an embedding order, uploads and waits; returns the order's data."""
     created = embed(client, files, **fields)
     assert created.status == 201, created
     for file, (_, data, _) in zip(created.data["files"], files):
@@ -25,7 +25,7 @@ def embedded(client, files, seconds=240, **fields):
 
 
 def extract(client, data, original=None, name="suspect.jpg", seconds=240):
-    """Extracts from a picture, with or without its original; the order's data."""
+    """Extracts from a picture, with or without the original; returns the order's data."""
     file = {"fileName": name}
     if original is not None:
         file.update(includeOriginal=True, originalFile={"fileName": "original.jpg"})
@@ -39,7 +39,7 @@ def extract(client, data, original=None, name="suspect.jpg", seconds=240):
 
 
 def results(client, order):
-    """Names and bytes of an order's results."""
+    """Returns names and bytes of an order's results."""
     files = client.get(f"{ORDERS}/{order}/download").data["files"]
     return [(file["fileName"], client.request("GET", file["downloadUrl"], key=False).body) for file in files]
 
@@ -49,7 +49,7 @@ def detail_files(order):
 
 
 def copied(data, target):
-    """The mark of a picture on another one: what a slight blur takes away is added with the same strength everywhere."""
+    """Copies the mark of a picture to another picture: adds the detail that a slight blur removes, equally strong everywhere."""
     marked = pictures.decode(data)
     texture = numpy.asarray(marked, float) - numpy.asarray(marked.filter(ImageFilter.GaussianBlur(1.5)), float)
     whole = numpy.asarray(pictures.decode(target), float) + 0.7 * texture

@@ -35,13 +35,13 @@ def chunk_webp(name, payload):
 
 
 def bare(form, size=(WIDTH, HEIGHT), **options):
-    """A picture without any metadata."""
+    """Returns a picture without any metadata."""
     scene = pictures.scene(*size, 5)
     return pictures.encode(scene, NAMES[form], **{"quality": 88, **options})
 
 
 def jpeg_with(*segments, size=(WIDTH, HEIGHT), tail=b""):
-    """A JPEG with the segments after JFIF."""
+    """Returns a JPEG with the segments after JFIF."""
     data = bare("jpeg", size)
     return data[:20] + b"".join(segments) + data[20:] + tail
 
@@ -52,7 +52,7 @@ def png_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
 
 
 def webp_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
-    """A WebP with the chunks after the frame; the flags match the chunks."""
+    """Returns a WebP with the chunks after the frame; the flags match the chunks."""
     flags = sum(flag for name, flag in ((b"EXIF", 8), (b"XMP ", 4)) if any(part[:4] == name for part in chunks))
     head = chunk_webp(b"VP8X", struct.pack("<I", flags) + b"".join(struct.pack("<I", side - 1)[:3] for side in size))
     body = b"WEBP" + head + bare("webp", size)[12:] + b"".join(chunks)
@@ -60,7 +60,7 @@ def webp_with(*chunks, size=(WIDTH, HEIGHT), tail=b""):
 
 
 def xmp_part(form, packet):
-    """An XMP packet in the format's container."""
+    """Returns an XMP packet in the container of the format."""
     return {"jpeg": lambda: segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + packet),
             "png": lambda: chunk_png(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet),
             "webp": lambda: chunk_webp(b"XMP ", packet)}[form]()
@@ -91,7 +91,7 @@ RIGHTS = '<dc:rights><rdf:Alt><rdf:li xml:lang="x-default">(c) Ada Smith</rdf:li
 
 
 def small_jpeg(color=(250, 0, 0), size=(160, 120), **options):
-    """Differs from the picture, so that a preview that was not replaced is detected."""
+    """Returns a picture of other colours, so that a preview that was not replaced is detected."""
     out = io.BytesIO()
     Image.new("RGB", size, color).save(out, "JPEG", **{"quality": 85, **options})
     data = out.getvalue()
@@ -99,7 +99,7 @@ def small_jpeg(color=(250, 0, 0), size=(160, 120), **options):
 
 
 def thumbnail_jpeg():
-    """About as many bytes as a camera's preview."""
+    """Returns a JPEG of about as many bytes as a camera's preview."""
     scene = Image.effect_mandelbrot((160, 120), (-2, -1, 1, 1), 60).convert("RGB")
     out = io.BytesIO()
     scene.save(out, "JPEG", quality=92)
@@ -108,8 +108,8 @@ def thumbnail_jpeg():
 
 
 def tiff(order="<", first=(), second=(), data=b"", maker=None):
-    """Entries are (tag, type, count, value). A bytes value is stored after the directory; "DATA" stands for the
-    offset of data."""
+    """Returns a TIFF block. Entries are (tag, type, count, value). A bytes value is stored after the directory; "DATA"
+    stands for the offset of data."""
     tables = [list(first), list(second)]
     if maker is not None:
         tables[0].append((0x8769, 4, 1, "EXIF"))
@@ -163,7 +163,7 @@ def tiff_thumbnail(order="<", thumbnail=None, more=(), **options):
 
 
 def extension(packet_bytes, part=40000):
-    """Digest of an extended packet, and its segments."""
+    """Returns the digest of an extended packet, and the segments."""
     guid = hashlib.md5(packet_bytes).hexdigest().upper().encode()
     parts = [segment(0xE1, b"http://ns.adobe.com/xmp/extension/\0" + guid + struct.pack(">II", len(packet_bytes), at)
                      + packet_bytes[at:at + part]) for at in range(0, len(packet_bytes), part)]
@@ -175,12 +175,12 @@ def box(kind, payload):
 
 
 def jumbf(uuid=b"c2pa\0\x11\0\x10\x80\0\0\xaa\0\x38\x9b\x71", label=b"c2pa\0"):
-    """A superbox with its description box and one other box."""
+    """Returns a superbox with the description box and one other box."""
     return box(b"jumb", box(b"jumd", uuid + b"\3" + label) + box(b"json", b'{"claim": "made for a test"}'))
 
 
 def jumbf_segments(superbox, number=1, part=60):
-    """JUMBF in APP11; each segment repeats the box header."""
+    """Returns the APP11 segments of a JUMBF superbox; each segment repeats the box header."""
     head, body = superbox[:8], superbox[8:]
     return [segment(0xEB, b"JP" + struct.pack(">HI", number, 1 + at // part) + head + body[at:at + part])
             for at in range(0, len(body), part)]
@@ -191,7 +191,7 @@ def resource(number, data):
 
 
 def png_text_profile(name, data):
-    """ImageMagick's form in a PNG."""
+    """Returns a profile in the form that ImageMagick writes to a PNG."""
     digits = data.hex()
     lines = "\n".join(digits[at:at + 72] for at in range(0, len(digits), 72))
     text = f"\n{name}\n{len(data):8d}\n{lines}\n".encode()
@@ -208,7 +208,7 @@ class Exiftool:
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def __call__(self, path, *words):
-        """Its standard output."""
+        """Returns the standard output of exiftool."""
         self.process.stdin.write("\n".join([*words, str(path), "-execute", ""]).encode())
         self.process.stdin.flush()
         out = b""
@@ -219,7 +219,7 @@ class Exiftool:
         return out[:-len(b"{ready}\n")]
 
     def tags(self, path):
-        """Every tag with group and copy number: {"XMP-dc:Rights": value}; binary values as base64."""
+        """Returns every tag with group and copy number: {"XMP-dc:Rights": value}; binary values as base64."""
         out = self(path, "-j", "-a", "-G1:4", "-n", "-b", "-s", "--System:all", "--ExifTool:all", "--Composite:all")
         found = json.loads(out.decode("utf-8", "replace"))[0]
         found.pop("SourceFile")
@@ -230,7 +230,7 @@ class Exiftool:
 
     @staticmethod
     def whole(value):
-        """Newer versions of exiftool remove the namespace of PLUS's vocabulary."""
+        """Restores the namespace of PLUS's vocabulary, which newer versions of exiftool remove."""
         return re.sub(r"^(?=DMI-)", DMI.removesuffix("DMI-"), value) if isinstance(value, str) else value
 
     def warnings(self, path):

@@ -1,7 +1,7 @@
 """Checks every response that the tests receive against doc/openapi.yaml.
 
-client.Client calls check() on each response. A response that the document does not allow is an assertion error at
-that place. Without python3-yaml and python3-jsonschema nothing is checked, and test_openapi.py reports that.
+client.Client calls check() on each response. A response that the document does not allow is an assertion error at that
+call. Without python3-yaml and python3-jsonschema nothing is checked, and test_openapi.py reports that.
 """
 import json
 import os
@@ -25,10 +25,10 @@ LEAKS = [re.compile(pattern, flags) for pattern, flags in (
     (r"\b(SELECT\b.{1,200}\bFROM|INSERT INTO|UPDATE\b.{1,80}\bSET|DELETE FROM|SQL syntax|SQLSTATE|ER_[A-Z_]{5,})\b", 0),
     (r"mariadb|mysql|hiredis|libfcgi|openssl|libcurl|jansson", re.IGNORECASE), (r"\b\w+\.[ch]:\d+", 0),
     (r"No such file or directory|Permission denied|Segmentation fault|Assertion|0x[0-9a-f]{8}", 0))]
-# Members with text that the client wrote.
+# Members whose text the client wrote.
 OWN = {"orderName", "fileName", "name", "url", "originalFileUrl", "imageUrl", "watermarkText", "watermarks", "fileKey", "keyword", "idempotencyKey"}
 
-# (template, verb, status) and error codes that the tests received.
+# Received by the tests: (template, verb, status), and error codes.
 seen = set()
 codes_seen = set()
 file_codes_seen = set()
@@ -53,23 +53,23 @@ def resolve(thing):
 
 
 def items():
-    """Path items by template: the API's operations and the presigned URLs, which are not operations."""
+    """Returns the path items by template: the API's operations and the presigned URLs, which are not operations."""
     whole = document()
     return {**whole["paths"], **{item["x-template"]: item for item in whole["components"]["pathItems"].values()}}
 
 
 def parts_of(schema):
-    """All schemas that list members of an object: the schema and those it is composed of."""
+    """Returns all schemas that list members of an object: the schema and those of which it is composed."""
     schema = resolve(schema)
     found = [part for one in schema.get("allOf", []) for part in parts_of(one)]
     return found + [schema] if "properties" in schema else found
 
 
 def closed(schema):
-    """The schema with additional members forbidden.
+    """Returns the schema with additional members forbidden.
 
-    The service's responses must match it. The document allows additional members, because later versions may add
-    some.
+    The service's responses must match this schema. The document allows additional members, because later versions may
+    add some.
     """
     parts = parts_of(schema)
     if parts:
@@ -86,7 +86,7 @@ def closed(schema):
 
 
 def template_of(path):
-    """The documented path that matches; the one with the fewest captures when several do."""
+    """Returns the documented path that matches; if several do, the path with the fewest captures."""
     fitting = []
     for template in items():
         pattern = re.escape(template).replace(r"\{fileKey\}", ".+")
@@ -126,7 +126,7 @@ def code_note(answer):
 
 
 def file_codes_note(answer):
-    """Notes the error codes of failed files in an order detail."""
+    """Records the error codes of failed files in an order detail."""
     data = answer.json.get("data")
     if isinstance(data, dict) and isinstance(data.get("files"), list):
         file_codes_seen.update(file["error"]["code"] for file in data["files"]
@@ -134,7 +134,7 @@ def file_codes_note(answer):
 
 
 def texts_of(thing, name=""):
-    """Every text in a JSON value except text from the client."""
+    """Returns every text in a JSON value except texts of the client."""
     if isinstance(thing, dict):
         for key, value in thing.items():
             yield from texts_of(value, key)
@@ -146,14 +146,14 @@ def texts_of(thing, name=""):
 
 
 def leaks(headers, body):
-    """The forbidden texts in a response."""
+    """Returns the forbidden texts in a response."""
     found = [f"Server: {headers['Server']}"] if headers.get("Server") not in (None, "nginx") else []
     found += [name for name in headers if name.lower() in ("x-powered-by", "x-accel-redirect", "via") or name.lower().startswith("imgward-")]
     try:
         texts = list(texts_of(json.loads(body))) if body else []
     except ValueError:
         texts = []
-    # A signature is random: one in a million has a word of the list.
+    # A signature is random: one in a million contains a forbidden word.
     texts = [re.sub(r"\b[\w-]{43}\b", "", text) for text in texts]
     return found + [match[0] for text in texts for pattern in LEAKS for match in [pattern.search(text)] if match]
 
@@ -171,12 +171,12 @@ def check(method, path, answer):
 
 
 def unseen():
-    """Documented responses that no test received."""
+    """Returns the documented responses that no test received."""
     return sorted((template, verb, int(status)) for template, item in items().items() for verb in METHODS
                   if verb in item for status in item[verb]["responses"] if (template, verb, int(status)) not in seen)
 
 
 def codes_unseen():
-    """Documented error codes, of responses and of files, that no test received."""
+    """Returns the documented error codes, of responses and of files, that no test received."""
     schemas = document()["components"]["schemas"]
     return sorted((set(schemas["ErrorCode"]["enum"]) - codes_seen) | (set(schemas["FileErrorCode"]["enum"]) - file_codes_seen))

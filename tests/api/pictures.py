@@ -5,15 +5,15 @@ import numpy
 from PIL import Image
 
 
-# The formats of the service, as clients see them: the name in sentences, the media type and the extensions. Those
-# that every order takes, and those that only an extraction reads.
+# The formats of the service as clients see them: the name in messages, the media type and the extensions. First the
+# formats that every order accepts, then those that only an extraction reads.
 CHANGED = [("JPEG", "image/jpeg", [".jpg", ".jpeg"]), ("PNG", "image/png", [".png"]), ("WebP", "image/webp", [".webp"])]
 READ = [("HEIC", "image/heic", [".heic", ".heif"]), ("AVIF", "image/avif", [".avif"]), ("TIFF", "image/tiff", [".tif", ".tiff"]),
         ("GIF", "image/gif", [".gif"]), ("BMP", "image/bmp", [".bmp"])]
 
 
 def listed(texts):
-    """As the sentences of the service: "JPEG, PNG or WebP"."""
+    """Joins the formats as the service's messages do: "JPEG, PNG or WebP"."""
     return ", ".join(texts[:-1]) + " or " + texts[-1]
 
 
@@ -26,7 +26,7 @@ def endings(formats):
 
 
 def scene(width, height, seed=1):
-    """A photo-like picture: soft colour fields, edges, and texture at several scales."""
+    """Draws a photo-like picture: soft colour fields, edges, and texture at several scales."""
     random = numpy.random.default_rng(seed)
     y, x = numpy.mgrid[0:height, 0:width].astype(float)
     planes = []
@@ -65,7 +65,7 @@ def decode(data):
 
 
 def psnr(one, two):
-    """PSNR of two pictures of the same size, as RGB."""
+    """Returns the PSNR of two pictures of the same size, as RGB."""
     a, b = (numpy.asarray(decode(data).convert("RGB"), dtype=float) for data in (one, two))
     error = ((a - b) ** 2).mean()
     return float("inf") if error == 0 else 10 * numpy.log10(255 ** 2 / error)

@@ -1,4 +1,4 @@
-"""A receiver of webhooks, on loopback unless told otherwise: keeps deliveries and answers as configured."""
+"""A receiver of webhooks, by default on loopback: keeps deliveries and responds as configured."""
 import base64
 import hashlib
 import hmac
@@ -27,7 +27,7 @@ class Delivery:
         return self.headers["webhook-signature"].split(" ")
 
     def is_signed_with(self, secret):
-        """Verifies by the standard's text, with no code of the service."""
+        """Verifies the signature by the text of the standard, with no code of the service."""
         key = base64.b64decode(secret.removeprefix("whsec_"))
         content = f"{self.id}.{self.headers['webhook-timestamp']}.".encode() + self.body
         digest = hmac.new(key, content, hashlib.sha256).digest()
@@ -35,11 +35,11 @@ class Delivery:
 
 
 class Receiver:
-    """Answers each path as answers[path] says, which is one of:
+    """Responds to each path as answers[path] says:
 
     - a status, or "hang"
     - a (status, headers, body), or a (status, headers, body, seconds before it answers)
-    - a list of these, used one by one; the last one is repeated
+    - a list of these, used one by one; the last is repeated
     """
 
     def __init__(self, address="127.0.0.1"):
@@ -110,13 +110,13 @@ class Receiver:
             pass
 
     def shut(self, delivery):
-        """Ends the wait before it answers, because the sender may send the next delivery immediately."""
+        """Ends the wait before the response, because the sender may send the next delivery immediately."""
         with self.changed:
             self.open[delivery.path] -= 1
             self.changed.notify_all()
 
     def let_go(self, path):
-        """Ends hanging requests without an answer."""
+        """Ends hanging requests without a response."""
         with self.changed:
             self.let_gone.add(path)
             self.changed.notify_all()
@@ -126,7 +126,7 @@ class Receiver:
             return [delivery for delivery in self.deliveries if delivery.path == path]
 
     def wait(self, path, count=1, seconds=90):
-        """The deliveries to a path once there are count of them; raises after the given seconds."""
+        """Returns the deliveries to a path when there are count of them; raises after the given seconds."""
         end = time.monotonic() + seconds
         with self.changed:
             while True:

@@ -1,20 +1,20 @@
-"""Sources and output targets, on loopback unless told otherwise, with correct and with faulty behaviour."""
+"""Sources and output targets, by default on loopback, with correct and with faulty behaviour."""
 import http.server
 import threading
 import time
 
 
 class Remotes:
-    """Answers GET as gives[path] says and PUT as takes[path] says. A behaviour is one of:
+    """Responds to GET as gives[path] says, and to PUT as takes[path] says. A behaviour is one of:
 
     - a status, bytes (200), or a (status, headers, body)
     - "hang", "endless", "cut", ("slow", body)
     - ("gate", event, body): waits half-way for the event
-    - ("pause", seconds, behaviour): waits before it answers
+    - ("pause", seconds, behaviour): waits before the response
     - a function of the request's headers that returns a behaviour
-    - a list of behaviours, used one by one; the last one is repeated
+    - a list of behaviours, used one by one; the last is repeated
 
-    put[path] keeps received bodies as (headers, body). With tls, an ssl.SSLContext of a server, it serves https.
+    put[path] keeps received bodies as (headers, body). With tls, an ssl.SSLContext of a server, it serves HTTPS.
     """
 
     def __init__(self, tls=None, address="127.0.0.1"):
@@ -46,7 +46,7 @@ class Remotes:
             daemon_threads = True
 
             def handle_error(self, request, client_address):
-                """Ignores clients that refuse a certificate; tests expect that."""
+                """Ignores clients that refuse a certificate, because tests expect that."""
 
         self.scheme = "https" if tls else "http"
         self.server = Server((address, 0), Handler)
@@ -62,7 +62,7 @@ class Remotes:
         self.server.server_close()
 
     def let_go(self, path):
-        """Ends hanging requests without an answer."""
+        """Ends hanging requests without a response."""
         with self.changed:
             self.let_gone.add(path)
             self.changed.notify_all()
@@ -101,7 +101,7 @@ class Remotes:
         return (200, {}, answer) if isinstance(answer, bytes) else answer
 
     def serve(self, handler, table, default, keep=lambda: None):
-        """Keeps a received body before it answers, so that a test that sees the answer finds it."""
+        """Keeps a received body before the response, so that a test that receives the response finds the body."""
         answer = self.what(handler, table, default)
         try:
             if answer == "hang":
@@ -130,7 +130,7 @@ class Remotes:
             handler.is_open = False
 
     def send(self, handler, status, headers, body, cut=False):
-        self.shut(handler)  # before the answer, because the service may send the next request immediately
+        self.shut(handler)  # before the response, because the service may send the next request immediately
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name, value)
@@ -141,7 +141,7 @@ class Remotes:
         return status
 
     def endless(self, handler):
-        """The beginning of a JPEG without an end and without a length."""
+        """Sends the beginning of a JPEG without an end and without a length."""
         handler.send_response(200)
         handler.end_headers()
         handler.wfile.write(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01")
@@ -149,7 +149,7 @@ class Remotes:
             handler.wfile.write(bytes(65536))
 
     def halt(self, handler, event, body):
-        """One half, then the other half after the event."""
+        """Sends one half, and the other half after the event."""
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
@@ -160,7 +160,7 @@ class Remotes:
         return 200
 
     def slow(self, handler, body):
-        """Takes about three seconds."""
+        """Sends the body in about three seconds."""
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()

@@ -14,7 +14,7 @@ PRCTL = {"x86_64": 157, "aarch64": 167}
 
 
 def rules(has_seccomp):
-    """The filter. It refuses Landlock, and without has_seccomp both ways to install a seccomp filter."""
+    """Returns the filter. It refuses Landlock, and without has_seccomp both ways to install a seccomp filter."""
     machine = platform.machine()
     lines = [(LOAD_CALL, 0, 0, 0)]
     for number in LANDLOCK + (() if has_seccomp else (SECCOMP[machine],)):
@@ -35,7 +35,7 @@ def without_landlock_and_seccomp():
 
 
 def enter(has_seccomp):
-    """For preexec_fn of subprocess."""
+    """Installs the filter; for preexec_fn of subprocess."""
     code, count = rules(has_seccomp)
     libc = ctypes.CDLL(None, use_errno=True)
     kept = ctypes.create_string_buffer(code, len(code))

@@ -123,7 +123,7 @@ def test_body_of_just_under_1_mib_is_read(client):
 
 
 def test_bodies_up_to_the_configured_size_are_read(client, stack):
-    """Also through nginx, which has a limit in its configuration."""
+    """nginx has a separate limit in its configuration, so the body is sent through nginx."""
     with stack.configured("api", "body_max_bytes", str(4 << 20)):
         for item in (b"0,", b"{},", b'"",', b"[],"):
             body = b'{"a":[' + item * ((4 << 20) // len(item) - 10) + b"0]}"
@@ -181,7 +181,7 @@ def test_another_method_of_a_known_path_is_405_with_allow(client, method, path, 
     ("POST", "/abc/download", None), ("DELETE", "/abc/refresh-urls", None), ("POST", "/webhooks/mine", None), ("PATCH", "/webhooks/mine", None),
     ("GET", "/webhooks/1/events/x/retry", None)])
 def test_a_path_that_does_not_exist_is_404_with_each_method(client, method, path, near):
-    """Only a number is an orderId: other words are no known path."""
+    """Only a number is an orderId, so a path with any other word does not exist."""
     answer = client.request(method, ORDERS + path)
     message = error_is_whole(answer, 404, "RESOURCE_NOT_FOUND")["message"]
     assert "Allow" not in answer.headers

@@ -73,7 +73,7 @@ def test_a_revoked_key_is_refused_within_the_cache_time_and_the_others_work(clie
 
 
 def key_revoke(stack, account, key):
-    """Finds the key's id by the prefix in the list."""
+    """Finds the id of the key by the prefix in the list, and revokes it."""
     for line in stack.ctl("key", "list", account).splitlines():
         words = line.split()
         shown = [word for word in words if word.startswith("iw_live_")]

@@ -28,7 +28,7 @@ def photo(remotes):
 
 @pytest.fixture(scope="module", autouse=True)
 def short(stack, photo):
-    """Short timeouts and backoffs; the number of attempts and the reasons for retries stay the same."""
+    """Short timeouts and backoffs. The number of attempts and the reasons for retries stay the same."""
     with stack.configured("worker", "retry_first_ms", "200"):
         yield
 
@@ -43,7 +43,7 @@ def by_url(client, remotes, paths, seconds=300, **fields):
 
 
 def failures(client, remotes, paths):
-    """Code and sentence of each file of an order in which all fail."""
+    """Returns code and message of each file of an order in which all files fail."""
     order = by_url(client, remotes, paths)
     assert order["status"] == "failed", order
     return [tuple(line.split(": ", 2)[1:]) for line in order["errors"].splitlines()]
@@ -137,7 +137,7 @@ def test_retry_after_of_a_source_delays_the_retry(client, remotes, photo):
 
 
 def test_retry_after_is_limited_to_the_longest_backoff(client, stack, remotes, photo):
-    """At most 15 minutes (job_wait_max_ms), whatever Retry-After says."""
+    """A wait is at most 15 minutes (job_wait_max_ms), even if Retry-After asks for more."""
     remotes.gives["/asks-a-day"] = [(503, {"Retry-After": "86400"}, b"later"), photo]
     created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/asks-a-day")}], kind="anti-ai/with-urls")
     order, waits = created.data["orderId"], []
@@ -163,7 +163,7 @@ def test_a_source_that_hangs_is_unreachable(client, stack, remotes):
         assert failure(client, remotes, "/hang")[0] == "SOURCE_UNREACHABLE"
     assert time.monotonic() - begun > 10
     while remotes.count("/hang") < 5 and time.monotonic() < end:
-        time.sleep(0.1)  # the source may notice a closed connection later than the service
+        time.sleep(0.1)  # the source may detect a closed connection later than the service
     assert remotes.count("/hang") == 5
 
 

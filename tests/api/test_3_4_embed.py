@@ -62,7 +62,7 @@ def test_names_are_unique_in_the_order_and_in_the_zip(client, photo):
 
 
 def test_copies_are_named_by_their_texts(client, photo):
-    """Texts that CSV must quote, in the download and in the archive."""
+    """Texts that must be quoted in CSV, in the download and in the archive."""
     texts = ["for Ada", 'a "quoted", one', "=1+1", "요약 ✓"]
     order = embedded(client, [("photo.jpg", photo, texts)])
     answer = client.get(f"{ORDERS}/{order['orderId']}/download").data

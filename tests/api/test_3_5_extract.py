@@ -65,7 +65,7 @@ def test_of_two_accounts_marks_each_reads_its_own(client, stranger, stack, marke
 
 
 def test_a_weak_mark_is_read_by_its_account_only(client, stranger):
-    """JPEG 10 of a photograph: too weak for a reader that does not know the numbers."""
+    """A JPEG of quality 10: the mark is too weak for a reader without the numbers of the account."""
     photo = pictures.jpeg(640, 480, seed=59, quality=93)
     [(_, copy)] = results(client, embedded(client, [("a.jpg", photo, [TEXT])])["orderId"])
     weak = pictures.encode(pictures.decode(copy), "JPEG", quality=10)
@@ -76,7 +76,7 @@ def test_a_weak_mark_is_read_by_its_account_only(client, stranger):
 
 
 def test_each_copy_has_its_own_number(client, stack, photo):
-    """Copies with one text have different numbers, so no average of them has the mark of one."""
+    """Copies with one text have different numbers, so an average of them is not a picture with one of these marks."""
     order = embedded(client, [("a.jpg", photo, [TEXT, TEXT]), ("b.jpg", photo, [TEXT])])
     rows = stack.sql(f"SELECT number, text_id FROM order_watermarks WHERE order_id = {order['orderId']}")
     assert len({number for number, _ in rows}) == 3 and len({text for _, text in rows}) == 1
@@ -113,7 +113,7 @@ def test_a_small_piece_is_not_judged(client, marked):
 
 
 def collage(*copies):
-    """Pictures of 800 x 600 px two a row, 20 px apart, on white."""
+    """Places pictures of 800 x 600 px on white, two in a row, 20 px apart."""
     whole = Image.new("RGB", (1620, 620 * ((len(copies) + 1) // 2)), "white")
     for place, data in enumerate(copies):
         whole.paste(pictures.decode(data), (place % 2 * 820, place // 2 * 620))
@@ -151,7 +151,7 @@ def test_the_operator_reads_a_cut_file_with_a_note(stack, marked, tmp_path):
 
 
 def test_with_its_original_a_hard_crop_is_still_read(client, photo, marked):
-    """A quarter of the picture, scaled and strongly compressed: only extraction with the original can read it."""
+    """A quarter of the picture, scaled and strongly compressed: only an extraction with the original can read the mark."""
     crop = pictures.decode(marked).crop((170, 120, 470, 345)).resize((330, 248), Image.BICUBIC)
     order = extract(client, pictures.encode(crop, "JPEG", quality=75), original=photo)
     assert (order["status"], order["watermarkText"]) == ("detected", TEXT), order
@@ -205,7 +205,7 @@ def test_a_broken_original_fails_the_order_and_says_which(client, marked):
 
 @pytest.fixture(scope="module")
 def kinds(client, photo, marked):
-    """The marked picture as file of each kind."""
+    """The marked picture as a file of each kind."""
     scene = pictures.decode(photo)
     files = {"jpeg": marked, "progressive": pictures.encode(pictures.decode(marked), "JPEG", quality=90, progressive=True)}
     for form in ("PNG", "WEBP"):

@@ -192,11 +192,11 @@ def test_output_targets_are_checked_whole(client, wrong, field):
 
 
 def test_a_replay_is_answered_though_the_time_of_its_targets_is_over(client, stack):
-    """A client that missed the response repeats the request after its presigned URLs have expired."""
+    """If a client missed the response, it may repeat the request after the presigned URLs have expired."""
     wish = {"key": uuid.uuid4().hex, "mode": {"zeroCopy": True}, "outputTargets": [target()]}
     created = client.create(**wish)
     assert created.status == 201, created
-    with stack.configured("test", "clock_offset_s", "10800"):  # EXPIRY is in two hours
+    with stack.configured("test", "clock_offset_s", "10800"):  # after EXPIRY, which is in two hours
         again = client.create(**wish)
         assert again.status == 200 and again.data["orderId"] == created.data["orderId"], again
         reused = client.create(**{**wish, "orderName": "other"})

@@ -14,7 +14,7 @@ def embed(client, files=None, **fields):
 
 
 def extract(client, key=None, beside=None, **file):
-    """An extraction of file; beside has additional members."""
+    """Creates an extraction of file; beside has additional members."""
     return client.post(f"{ORDERS}/wtr-extract", {"idempotencyKey": key or uuid.uuid4().hex, "file": file, **(beside or {})})
 
 
@@ -76,7 +76,7 @@ def test_the_limit_of_a_thousand_counts_characters_not_bytes(client):
 
 
 def test_concurrent_orders_register_their_common_texts_once(client, stack):
-    """Each order has the texts in another order, so that transactions deadlock."""
+    """The texts have a different order in each request, so that transactions deadlock."""
     texts = [f"recipient {number} {uuid.uuid4().hex}" for number in range(10)]
 
     def create(turn):

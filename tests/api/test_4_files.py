@@ -16,7 +16,7 @@ from client import ORDERS
 
 @pytest.fixture
 def slot(client):
-    """A pending order with one file: order id and upload URL."""
+    """A pending order with one file: the id of the order and the upload URL."""
     created = client.create(["a.jpg"]).data
     return created["orderId"], created["files"][0]["uploadUrl"]
 
@@ -58,7 +58,7 @@ def altered(url, change):
 
 
 def query_change(url, number, by):
-    """The URL with the value of its n-th parameter changed by a function."""
+    """Returns the URL with the value of its n-th parameter changed by a function."""
     parts = urllib.parse.urlsplit(url)
     pairs = [pair.split("=", 1) for pair in parts.query.split("&")]
     pairs[number % len(pairs)][1] = by(pairs[number % len(pairs)][1])
@@ -127,7 +127,7 @@ def test_a_wrong_digest_is_400_and_a_right_one_is_accepted(client, slot, jpeg):
 
 
 def raw_put(stack, url, headers, body, seconds=90):
-    """A PUT whose headers may be false; the status, or None when the connection was closed."""
+    """Sends a PUT whose headers may be false; returns the status, or None if the connection was closed."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=stack.tls, timeout=seconds)
     connection.putrequest("PUT", f"{parts.path}?{parts.query}")
@@ -216,7 +216,7 @@ def test_cors_headers_are_only_for_listed_origins(client, slot, jpeg):
 
 @pytest.fixture(scope="module")
 def done(client, jpeg):
-    """A complete order and its download response."""
+    """A complete order and the response of its download."""
     order = client.order_whole([("größe \"1\".jpg", jpeg)])
     assert order["status"] == "complete", order
     return order, client.get(f"{ORDERS}/{order['orderId']}/download").data
@@ -270,7 +270,7 @@ def test_the_internal_path_of_the_store_is_not_reachable(client, stack):
 
 
 def test_two_signing_keys_are_valid_together(client, stack, slot, jpeg):
-    """After a rotation, URLs of the old key still work and new URLs use the new key."""
+    """After a rotation, URLs of the old key still work, and new URLs use the new key."""
     path = re.search(r"signing_keys_file = (.*)", open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read())[1]
     stack.ctl("secret", "signing", "--rotate", "--after", "0", path)
     stack.reload()

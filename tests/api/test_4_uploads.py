@@ -1,4 +1,4 @@
-"""Contract section 4, for URLs that this file signs with the stack's key.
+"""Contract section 4, with URLs that this file signs with the stack's key.
 
 Orders are inserted into the database, so that only uploading and downloading are tested.
 """
@@ -29,7 +29,7 @@ MAX_BYTES = 50 << 20
 
 
 def store_files(stack, order=None):
-    """All files of the store, or those of an order."""
+    """Returns all files of the store, or those of an order."""
     return {name for name in every_file(stack) if order is None or f"/{order.id}." in name}
 
 
@@ -47,7 +47,7 @@ def signing_key(stack):
 
 
 class Signer:
-    """Signs as presign.h describes; each part can be replaced by a false one."""
+    """Signs as presign.h describes; each part can be replaced by a wrong value."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -209,7 +209,7 @@ def test_a_url_has_each_parameter_once_and_no_other(signer, anonymous, order, jp
 
 
 def test_another_spelling_of_the_same_signature_is_refused(signer, anonymous, order, jpeg):
-    """The last base64 character has unused bits; only the canonical text is accepted."""
+    """The last base64 character has unused bits, so only the canonical text is accepted."""
     url = signer.put(order.key())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     twin = url[:-1] + letters[letters.index(url[-1]) ^ 1]
@@ -227,7 +227,7 @@ def test_an_expired_url_names_both_times(signer, anonymous, order, jpeg):
 
 
 def test_expiry_counts_when_the_request_starts(stack, signer, anonymous, order, jpeg):
-    for seconds in (2, 4, 8, 16):  # longer when a slow machine has not begun the request yet
+    for seconds in (2, 4, 8, 16):  # longer if a slow machine has not begun the request
         expires = int(time.time()) + seconds
         connection, place = connection_of(stack, signer.put(order.key(), expires=expires))
         connection.putrequest("PUT", place)
@@ -280,7 +280,7 @@ def test_a_chunked_upload_is_counted_against_the_signed_size(stack, signer, orde
 
 
 def test_a_chunked_upload_is_cut_off_at_the_limit(stack, signer, order):
-    """nginx stops it, with the service's error format."""
+    """nginx ends the upload, with an error in the service's format."""
     piece = b"\xff\xd8\xff" + b"\0" * ((1 << 20) - 3)
     answer, body = chunked(stack, signer.put(order.key()), iter([piece] * 52))
     assert answer.status == 413, body
@@ -301,7 +301,7 @@ def test_a_refused_upload_is_answered_before_its_body(stack, signer, order):
 
 
 def test_a_refused_upload_gets_no_100_continue(stack, signer, order, jpeg):
-    """Expect: 100-continue (RFC 9110, 10.1.1): the final response comes in place of 100, and nothing follows it."""
+    """Expect: 100-continue (RFC 9110, 10.1.1): the final response replaces the response 100."""
     parts = urllib.parse.urlsplit(signer.put(order.key()) + "x")
     status, head, body = raw(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\n"
                              "Content-Length: 40000000\r\nExpect: 100-continue\r\n\r\n".encode())
@@ -341,7 +341,7 @@ def test_an_upload_in_progress_when_the_order_starts_is_409(stack, signer, anony
 
 
 def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, anonymous, order, jpeg, png):
-    """The order's row is locked while the upload is recorded. Either may come first; nothing may be half done."""
+    """The order's row is locked while the upload is recorded. Either may come first, but neither is done by half."""
     url = signer.put(order.key())
     assert anonymous.upload(url, jpeg).status == 201
     kept = order.row()
@@ -361,7 +361,7 @@ def test_the_start_wins_against_an_upload_that_waits_for_the_row(stack, signer, 
 
 
 def handed_over(stack, url, body, is_whole):
-    """The pool's response to an upload without a length, complete or broken off, as a web server passes it on."""
+    """Returns the pool's response to an upload without a length, complete or broken off, as a web server forwards it."""
     parts = urllib.parse.urlsplit(url)
     return wire.fastcgi(stack, {"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{parts.path}?{parts.query}"}, body, is_whole)
 
@@ -405,7 +405,7 @@ def test_twenty_concurrent_puts_leave_one_complete_file(stack, signer, anonymous
     answers = []
 
     def upload(body):
-        """A URL allows two uploads at a time; the others are repeated."""
+        """Uploads, and repeats if two other uploads of the URL are in progress."""
         while (answer := anonymous.upload(url, body)).status == 429:
             time.sleep(0.05)
         answers.append(answer)
@@ -473,7 +473,7 @@ def test_a_file_that_is_fetched_by_url_takes_no_upload(stack, signer, anonymous,
 
 
 def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, anonymous, account, order, jpeg):
-    """More slow uploads than pool processes; another upload still succeeds immediately. An address may have 32."""
+    """There are more slow uploads than pool processes, but another upload succeeds immediately. An address may have 32."""
     url = signer.put(order.key())
     processes = len(child_pids(stack.pid("api")))
     many = Order(stack, account, files=processes * 3)
@@ -487,7 +487,7 @@ def test_slow_uploads_hold_no_process_of_the_pool(stack, signer, anonymous, acco
         slow.append(connection)
     time.sleep(0.5)
     assert anonymous.upload(url, jpeg).status == 201
-    # The slow uploads had not timed out: as many as there are processes still get a response.
+    # The slow uploads have not timed out: each pool process still completes one.
     for connection in slow[-processes:]:
         connection.send(jpeg[50:])
         assert connection.getresponse().status == 201
@@ -623,7 +623,7 @@ def test_a_planted_symbolic_link_is_not_followed(stack, signer, anonymous, resul
 
 
 def test_a_planted_folder_is_not_followed(stack, signer, anonymous, result, tmp_path):
-    """A symbolic link in place of a shard."""
+    """A symbolic link stands in place of a shard."""
     folder = os.path.dirname(result.path)
     aside = folder + ".aside"
     os.rename(folder, aside)
@@ -700,14 +700,14 @@ def child_pids(parent):
 
 
 def test_a_row_never_names_an_incomplete_file(stack, account, signer, anonymous):
-    """Kills pool processes during uploads. A row's bytes must always be complete, and no upload may be lost."""
+    """Pool processes are killed during uploads. The bytes of a row must always be complete, and no upload may be lost."""
     order = Order(stack, account, files=4)
     told = {position: set() for position in range(1, 5)}
     begun = time.monotonic()
     answers, killed = [], 0
 
     def is_over():
-        """Four seconds, or longer on a slow machine."""
+        """True after four seconds, or later on a slow machine."""
         taken = answers.count(200) + answers.count(201)
         return time.monotonic() - begun > (4 if taken > 20 and killed > 20 else 60)
 
@@ -734,7 +734,7 @@ def test_a_row_never_names_an_incomplete_file(stack, account, signer, anonymous)
         time.sleep(0.2)
     for thread in threads:
         thread.join()
-    # A process that died after its commit sent no 201; the repeated PUT is then a 200.
+    # If a process died after the commit, it sent no 201, and the repeated PUT gets 200.
     assert killed > 20 and answers.count(201) <= 4 and answers.count(200) + answers.count(201) > 20, (killed, answers)
     assert set(answers) <= {200, 201, 503}, set(answers)
     for position in told:
@@ -801,7 +801,7 @@ def test_plain_http_on_the_port_of_https_is_sent_over(stack):
 
 
 def test_no_query_reaches_a_log(stack, signer, anonymous, order, result, jpeg):
-    """Also on errors, where nginx would log the whole request line."""
+    """The query is hidden also in errors, where nginx would log the whole request line."""
     urls = [signer.put(order.key()), signer.get(result.key), signer.get(result.key) + "x", signer.put(order.key(), limit=10)]
     for url in urls:
         anonymous.upload(url, jpeg)
@@ -896,7 +896,7 @@ SPELLINGS = ["//files/{}", "/files//{}", "/files%2F{}", "/files%2f{}", "/%66iles
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_signed_path_in_another_spelling_says_what_was_changed(stack, signer, order, result, jpeg, tmp_path, version, spelling):
-    """A base URL with a slash at its end, or a proxy that encodes, makes such paths."""
+    """Such paths come from a base URL with a slash at the end, or from a proxy that encodes them."""
     picture = tmp_path / "a.jpg"
     picture.write_bytes(jpeg)
     for url, more in ((signer.put(order.key()), ["-T", picture]), (signer.get(result.key), []), (signer.get(f"thumb/{result.order.id}"), []),

@@ -1,4 +1,4 @@
-"""Contract 5: facts that a client should know about a complete result are in the file's note."""
+"""Contract 5: a file's note has the facts that a client should know about a complete result."""
 import json
 
 import pytest
@@ -14,7 +14,7 @@ CODE = "METADATA_LEFT_OUT"
 
 @pytest.fixture(scope="module")
 def stack_with_notes(stack, tmp_path_factory):
-    """A worker whose image processes add a note to each answer; the function chooses the note."""
+    """A worker whose image processes add a note to each answer; a function sets the note."""
     with proxied(stack, tmp_path_factory.mktemp("notes"), processes=1) as set:
         yield lambda message, code=CODE, is_mapped=False: set(note={"code": code, "message": message}, is_mapped=is_mapped)
 
@@ -70,7 +70,7 @@ def test_a_zero_copy_order_has_its_notes(client, stack_with_notes):
 
 @pytest.mark.parametrize("code, message", [("", "No code."), ("lower case", "No code."), (CODE, ""), (CODE, "a\nb")])
 def test_an_invalid_note_is_not_shown(client, stack_with_notes, png, code, message):
-    """A picture may have taken control of the image process, so its output is checked."""
+    """The output of an image process is checked, because a picture may have taken control of the process."""
     stack_with_notes(message, code)
     order = client.order_whole([("a.png", png)])
     assert order["status"] == "complete" and notes(order) == [None]

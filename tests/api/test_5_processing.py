@@ -77,7 +77,7 @@ def test_jpeg_tables_are_kept(without_growth, client):
 
 
 def test_a_jpeg_has_a_higher_quality_within_its_growth(client):
-    """Of a smaller picture the noise of the perturbation decides, which differs in each order."""
+    """In a smaller picture, the noise of the perturbation would decide, which differs in each order."""
     data = pictures.jpeg(640, 480, quality=83, subsampling="4:2:0")
     order = client.order_whole([("a.jpg", data)])
     result = client.download(order["orderId"]).body
@@ -178,7 +178,7 @@ def test_completed_orders_expire_and_stay_readable(client, stack, jpeg):
 
 
 def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack, jpeg):
-    """The order whose files cannot be deleted is always the first by time."""
+    """The order whose files cannot be deleted always comes first by time."""
     ended = [client.order_whole([("a.jpg", jpeg)])["orderId"] for _ in range(2)]
     refused, other = ended
     shard = next(folder for folder, _, names in os.walk(os.path.join(stack.store, "out")) if any(refused in name for name in names))
@@ -187,7 +187,7 @@ def test_orders_that_the_store_refuses_keep_no_other_from_expiring(client, stack
         pytest.skip("both lie in one folder, which happens once in 4096 times")
     os.rename(shard, shard + ".away")
     try:
-        open(shard, "wb").close()  # not a folder: it can be neither listed nor emptied
+        open(shard, "wb").close()  # a file in place of a folder can be neither listed nor emptied
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-01 00:00:00' WHERE id = {refused}")
         stack.sql(f"UPDATE orders SET expires_at = '2020-01-02 00:00:00' WHERE id = {other}")
         assert client.wait(other, until=("expired",))["status"] == "expired"
@@ -208,7 +208,7 @@ def test_a_pending_order_that_never_started_fails(client, stack):
 
 
 def test_the_image_process_is_sealed(stack, client):
-    """While a picture is processed, its process, a child of the worker, has seccomp enabled."""
+    """While a picture is processed, a child of the worker has seccomp enabled."""
     import threading
     data = pictures.jpeg(2400, 1800)
     found = []

@@ -1,4 +1,4 @@
-"""Contract 5 and 6: how much of the ordered protection a result has, its size, and whose mark was found."""
+"""Contract 5 and 6: the share of the ordered protection in a result, the result's size, and the owner of a found mark."""
 import re
 
 import pytest
@@ -31,12 +31,12 @@ def test_each_result_has_its_share_of_the_ordered_change(protected):
 def test_a_coarser_file_has_a_smaller_share(protected):
     _, order = protected
     share = {file["fileName"]: file["protection"]["share"] for file in order["files"]}
-    # A JPEG of quality 99 keeps all. Its change may show up to 5 % more than the budget (doc/protection-engine.md).
+    # A JPEG of quality 99 keeps the whole change, and may show up to 5 % more than the budget (doc/protection-engine.md).
     assert 1.05 * share["photo.png"] >= share["fine.jpg"] > share["coarse.jpg"] and share["photo.png"] > share["lossy.webp"], share
 
 
 def test_one_threshold_decides_about_the_note(protected):
-    """Earlier a JPEG with 11 % had no note, and a PNG with 36 % had one."""
+    """With earlier thresholds, a JPEG with 11 % had no note, but a PNG with 36 % had one."""
     _, order = protected
     for file in order["files"]:
         reduced = file["note"] is not None and file["note"]["code"] == "PROTECTION_REDUCED"
@@ -79,7 +79,7 @@ def test_of_a_text_of_several_files_the_copy_is_named(client, marked):
 
 
 def test_each_copy_of_a_collage_has_its_place(client, stack, marked):
-    """An extraction that found all copies of the order."""
+    """The extraction finds all copies of the order."""
     read = extract(client, results(client, marked["orderId"])[0][1])["orderId"]
     stack.sql(f"INSERT IGNORE INTO readings (order_id, number) SELECT {read}, number FROM order_watermarks "
               f"WHERE order_id = {marked['orderId']}")

@@ -17,7 +17,7 @@ EPOCH_MS = 1704067200000
 def large(stack):
     """A client of an account with 20,000 orders of one file each, at least an hour old.
 
-    They do not expire when a later test moves the clock: that takes the worker minutes on a slow machine.
+    The orders do not expire when a later test moves the clock, because that takes the worker minutes on a slow machine.
     """
     client = stack.account_new()
     newest = ((int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22) + int(client.account)
@@ -30,35 +30,35 @@ def large(stack):
     stack.sql(f"""
         INSERT INTO files (order_id, position, name, status, updated_at)
         SELECT id, 1, CONCAT(name, '.jpg'), 'complete', NOW(3) FROM orders WHERE account_id = {client.account}""")
-    # The server would update its statistics later.
+    # Otherwise the server would update the statistics later.
     stack.sql("ANALYZE TABLE orders, files")
     return client
 
 
 def statements(stack, call, user="imgward_api"):
-    """Statements that a user of the database sent during call."""
+    """Returns the statements that a user of the database sent during call."""
     stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
     try:
-        # The log only shows the values of statements that were prepared after it was enabled.
+        # The log shows the values of a statement only if it was prepared after the log was enabled.
         stack.connections_kill()
         call()
     finally:
         stack.sql("SET GLOBAL general_log = 0")
     rows = stack.sql("SELECT argument FROM mysql.general_log WHERE command_type = 'Execute' "
                      f"AND user_host LIKE '{user}%'")
-    # A stream has a longer limit than other statements, set in front of its SELECT.
+    # The statement of a stream begins with a longer time limit, which is removed.
     return [re.sub(r"^SET STATEMENT max_statement_time *= *[0-9.]+ FOR ", "", row[0].replace("\\n", "\n").replace("\\\\", "\\"), flags=re.I)
             for row in rows]
 
 
 def plan(stack, statement):
-    """EXPLAIN of a statement: one dictionary per table."""
+    """Returns EXPLAIN of a statement: one dictionary per table."""
     names = ["id", "select_type", "table", "type", "possible_keys", "key", "key_len", "ref", "rows", "extra"]
     return [dict(zip(names, row)) for row in stack.sql("EXPLAIN " + statement)]
 
 
 def list_statement(stack, call):
-    """The statement that reads the orders of a list."""
+    """Returns the statement that reads the orders of a list."""
     return next(text for text in statements(stack, call) if text.startswith("SELECT o.id, o.type"))
 
 
@@ -96,7 +96,7 @@ def test_pages_count_a_large_account_rightly_while_it_grows(large):
 
 
 def rows_read(stack):
-    """Index entries and rows that the database has read since it started."""
+    """Returns the number of index entries and rows that the database has read since it started."""
     rows = stack.sql("SHOW GLOBAL STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', "
                      "'Handler_read_first', 'Handler_read_rnd', 'Handler_read_rnd_next')")
     return sum(int(value) for _, value in rows)
@@ -113,7 +113,7 @@ def test_other_requests_look_at_as_much_as_in_a_small_account(large, stack, path
 
 @pytest.fixture(scope="module")
 def indexed(large, stack):
-    """The account once all but the last orders are in segments of the index."""
+    """The large account when all orders but the last are in segments of the index."""
     end = time.monotonic() + 240
     while int(stack.sql(f"SELECT COALESCE(SUM(order_count), 0) FROM order_segments WHERE account_id = {large.account}")[0][0]) < COUNT - 1024:
         assert time.monotonic() < end, "the worker does not index the orders"
@@ -123,7 +123,7 @@ def indexed(large, stack):
 
 @pytest.fixture
 def quiet(stack):
-    """No worker: only the test's requests read rows."""
+    """Stops the worker, so that only the test's requests read rows."""
     stack.part("stop", "worker")
     yield
     stack.part("start", "worker")
@@ -131,13 +131,13 @@ def quiet(stack):
 
 @pytest.mark.parametrize("query", [{}, {"type": "antiAi"}, {"channel": "api"}])
 def test_a_list_of_a_large_account_is_not_counted_whole_each_time(indexed, stack, quiet, query):
-    """Lists count segments, and only the orders after the last one."""
+    """Lists count segments, and the orders after the last segment."""
     processes = len(children(stack.pid("api")))
     lists = 10 * processes
     before = rows_read(stack)
     for _ in range(lists):
         assert indexed.list(**query).page["totalItems"] >= COUNT
-    # At most 1,024 orders are outside of segments.
+    # At most 1,024 orders are not in segments.
     assert rows_read(stack) - before < lists * 1500, (processes, lists)
 
 
@@ -149,7 +149,7 @@ QUERIES = [{}, {"page": COUNT // 10 - 1}, {"status": "complete", "page": COUNT /
 
 
 def test_no_list_reads_more_than_a_segment_and_the_younger_orders(indexed, stack, quiet):
-    """A segment has 4,096 orders; at most 1,024 and those of the last seconds are outside of segments."""
+    """A segment has 4,096 orders. At most 1,024 orders and those of the last seconds are not in segments."""
     spent = {}
     for query in QUERIES:
         before = rows_read(stack)
@@ -165,7 +165,7 @@ def samples(stack, name):
 
 
 def test_metrics_do_not_read_whole_tables(indexed, stack):
-    """They count up to a thousand rows of a state; beyond that they show the worker's last census."""
+    """Metrics count up to a thousand rows of a state; above that they show the worker's last census."""
     def jobs():
         return samples(stack, "imgward_queue_jobs").get('{kind="protect",state="done"}', 0)
 
@@ -186,13 +186,13 @@ def test_metrics_do_not_read_whole_tables(indexed, stack):
 
 
 def handler_reads(stack, statement):
-    """Rows that a statement reads in a session without others."""
+    """Returns the number of rows that a statement reads in a session without others."""
     rows = stack.sql(f"FLUSH STATUS; {statement}; SHOW SESSION STATUS LIKE 'Handler_read%'")
     return sum(int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Handler_read"))
 
 
 def test_a_lease_does_not_read_the_whole_queue(indexed, stack, jpeg):
-    """The jobs of a suspended account wait."""
+    """The queue is full of jobs of a suspended account."""
     client = stack.account_new()
     stack.sql(f"UPDATE accounts SET status = 'suspended' WHERE id = {indexed.account}")
     stack.sql(f"""INSERT INTO jobs (account_id, order_id, kind, available_at, created_at, updated_at)
@@ -213,14 +213,14 @@ def test_a_lease_does_not_read_the_whole_queue(indexed, stack, jpeg):
     print({text[:300]: count for text, count in reads.items() if count > 5})
     assert any("available_at <= UTC_TIMESTAMP(3) FROM jobs" in text for text in texts), texts
     assert any("a WHERE (SELECT available_at FROM jobs" in text for text in texts), texts
-    # The look for stranded jobs reads a row and at most two index entries of each account.
+    # The search for stranded jobs reads a row and at most two index entries of each account.
     [[accounts]] = stack.sql("SELECT COUNT(*) FROM accounts")
     most = 500 + 4 * int(accounts)
     assert most < COUNT / 2 and max(reads.values()) < most, {text: count for text, count in reads.items() if count >= most}
 
 
 def pool_peak_kib(stack):
-    """The highest peak resident set of the pool's processes."""
+    """Returns the highest peak resident set of the pool's processes."""
     peaks = []
     supervisor = stack.pid("api")
     for name in os.listdir("/proc"):

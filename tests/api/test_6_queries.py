@@ -64,7 +64,7 @@ def time_of(text):
 
 
 def test_a_plan_keeps_results_for_its_own_time(stack, jpeg):
-    """The plan's retention counts when the order completes; another plan has the service's."""
+    """The plan's retention applies when the order completes; another plan has the default retention."""
     def days(plan):
         order = stack.account_new(plan).order_whole([("a.jpg", jpeg)])
         return seconds_between(order["createdAt"], order["expiresAt"]) / 86400

@@ -1,5 +1,5 @@
-"""Contract section 6, keyword: the same results as comparing every name and every text of a watermark, before and after the worker has
-indexed them."""
+"""Contract section 6, keyword: a search finds the same as a comparison of all names and watermark texts, before and
+after the worker has indexed them."""
 import contextlib
 import random
 import subprocess
@@ -24,7 +24,7 @@ KEYWORDS = ["i", "im", "img", "IMG", "img_2034", "2034", "IMG_2034.jpg", "203", 
             "12345678901234567890", "123456789012345678901", "fin", "i̇", "İ", "ŉ", "ⅷ", "a1b2c3", "a 1 b", "ΣΑΣ", "σας", "ς", "ǆ", "jp", "jpg jpeg", "—", "a1", "aaa111", "&", "hol_2034"]
 
 
-# ---------------------------------------------------------------- the same by comparing
+# ---------------------------------------------------------------- the comparison
 def kind_of(character, before):
     group = unicodedata.category(character)
     if group[0] in "LN":
@@ -35,7 +35,7 @@ def kind_of(character, before):
 
 
 def runs(text):
-    """(text, whether letters or digits) of each run."""
+    """Returns (text, whether letters or digits) for each run."""
     found, before = [], ""
     for character in unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold()):
         kind = kind_of(character, before)
@@ -73,10 +73,10 @@ class KnownOrders:
             self.orders.append({"id": newest - (number * 7 << 22), "names": names, "texts": texts, "status": chance.choice(STATUSES),
                                 "type": kind, "channel": chance.choice(["api", "api", "web"])})
         self.orders[-1].update(oldest or {})
-        # The oldest first: an order that is committed after younger ones is late.
+        # The oldest come first, because an order that is committed after younger orders is late.
         for begin in reversed(range(0, count, 100)):
             self.insert(self.orders[begin:begin + 100])
-        # The counters of what these orders use.
+        # The counters of these orders.
         stack.sql(f"UPDATE account_usage SET orders_pending = 1000, files_pending = 3000, uploads_pending = 3000 "
                   f"WHERE account_id = {self.client.account}")
 
@@ -85,7 +85,7 @@ class KnownOrders:
         return "".join(chance.choice(PARTS) for _ in range(chance.randint(1, 4))).strip()[:60] or "?"
 
     def marks(self, order):
-        """Texts of the last file, as an embedding order has them; the first file has none."""
+        """Returns the texts of the last file, as an embedding order has them; the first file has none."""
         if order["type"] != "watermarkEmbed":
             return ""
         account, statements = self.client.account, ""
@@ -99,7 +99,7 @@ class KnownOrders:
         return statements
 
     def insert(self, orders):
-        """Statuses and types are random: the worker must not expire these orders when a later test moves its clock."""
+        """Inserts orders of random status and type. The worker must not expire them when a later test moves the clock."""
         account = self.client.account
         rows = ",".join(f"({order['id']}, {account}, '{order['type']}', '{order['channel']}', '{order['status']}', {quoted(order['names'][0])}, "
                         f"'{order['id']}', REPEAT('x', 32), {len(order['names']) - 1}, "
@@ -117,7 +117,7 @@ class KnownOrders:
                 and all(order[name] == value for name, value in filters.items())]
 
     def found(self, page_size=100, **query):
-        """Ids of all pages; each page must have the same total."""
+        """Returns the ids of all pages; each page must have the same total."""
         ids, page, total = [], 1, None
         while True:
             answer = self.client.list(limit=page_size, page=page, **query)
@@ -146,13 +146,13 @@ class KnownOrders:
 
 @pytest.fixture(scope="module")
 def small(stack):
-    """Too few orders for the index: lists read their names."""
+    """An account with too few orders for the index, so lists read the names."""
     return KnownOrders(stack, 100, 1)
 
 
 @pytest.fixture(scope="module")
 def large(stack):
-    """The worker indexes at least half of them: an open segment doubles."""
+    """An account of which the worker indexes at least half of the orders, because an open segment doubles."""
     known_orders = KnownOrders(stack, 700, 2)
     known_orders.wait_indexed(350)
     return known_orders
@@ -258,7 +258,7 @@ def test_too_many_words_are_named(client):
 
 @contextlib.contextmanager
 def due(stack, account):
-    """The worker builds the account's segments again now."""
+    """Makes the worker build the account's segments again."""
     segments = stack.sql(f"SELECT first_id, last_id FROM order_segments WHERE account_id = {account}")
     yield
     stack.sql(f"UPDATE order_segments SET due_at = '2024-01-01' WHERE account_id = {account}")
@@ -281,7 +281,7 @@ def test_a_status_that_changes_is_found_at_once(stack):
         known_orders.check(channel=order["channel"], **query)
         known_orders.check(keyword="i", **query)
     assert len(known_orders.expected(status="pending")) == len(pending) - 1
-    # Building the segment again corrects nothing.
+    # The next build of the segment corrects nothing.
     before = stack.sql(f"SELECT first_id, MD5(facts), MD5(ids) FROM order_segments WHERE account_id = {known_orders.client.account}")
     with due(stack, known_orders.client.account):
         pass
@@ -289,7 +289,7 @@ def test_a_status_that_changes_is_found_at_once(stack):
 
 
 def test_changes_outside_of_the_index_are_corrected(stack):
-    """Statuses, orders that were committed late, and deleted ones."""
+    """Changed statuses, orders that were committed late, and deleted orders."""
     known_orders = KnownOrders(stack, 200, 5)
     known_orders.wait_indexed(100)
     changed, gone = known_orders.orders[150], known_orders.orders[160]
@@ -309,7 +309,7 @@ def test_changes_outside_of_the_index_are_corrected(stack):
 
 
 def test_the_text_of_an_extraction_that_ends_late_is_indexed(stack):
-    """The order was indexed before it had an answer."""
+    """The order was indexed before the extraction ended."""
     known_orders = KnownOrders(stack, 100, 10)
     client, text = known_orders.client, "Handed to Ingeborg"
     [(_, copy)] = results(client, embedded(client, [("a.jpg", pictures.jpeg(640, 480, seed=52, quality=93), [text])])["orderId"])
@@ -331,7 +331,7 @@ def test_the_text_of_an_extraction_that_ends_late_is_indexed(stack):
 
 @pytest.mark.parametrize("many", ["files", "texts"])
 def test_orders_of_many_names_are_in_smaller_segments(stack, many):
-    """A segment has at most 8,192 names. One that is full before its next order is closed."""
+    """A segment has at most 8,192 names, and is closed if the names of the next order do not fit."""
     known_orders = KnownOrders(stack, 130, 9, age_ms=7200000)
     account = known_orders.client.account
     for order in known_orders.orders:
@@ -339,7 +339,7 @@ def test_orders_of_many_names_are_in_smaller_segments(stack, many):
     full = f"""UPDATE orders SET type = '{order["type"]}', watermark_text = NULL, file_count = {3 if many == "texts" else 63}
                WHERE account_id = {account}; DELETE FROM order_watermarks WHERE account_id = {account};"""
     if many == "texts":
-        # 16 lines of 961 bytes and a name of at most 61 count as 60 names of 255 bytes. Both files have the same texts.
+        # 16 lines of 961 bytes and a name of at most 61 bytes count as 60 names of 255 bytes. Both files have the same texts.
         full += f"""
             INSERT IGNORE INTO watermark_texts (account_id, text, text_digest, created_at)
             SELECT {account}, CONCAT(REPEAT('q', 957), 100 + seq), UNHEX(SHA2(seq, 256)), NOW(3) FROM seq_1_to_16;
@@ -360,7 +360,7 @@ def test_orders_of_many_names_are_in_smaller_segments(stack, many):
 
 
 def word_rows(stack, account, word):
-    """Rows of the index that hold the bytes of a word."""
+    """Returns the rows of the index that contain the bytes of a word."""
     return int(stack.sql(f"SELECT COUNT(*) FROM order_words WHERE account_id = {account} AND INSTR(postings, {quoted(word)}) > 0")[0][0])
 
 
@@ -388,7 +388,7 @@ def test_the_words_of_a_deleted_order_are_deleted(stack):
 
 
 def test_the_index_goes_on_soon_after_it_waited_for_a_lock(stack):
-    """The pause after a step is a multiple of the step's time, with a bound."""
+    """The pause after a step is a multiple of the time of the step, up to a bound."""
     stack.sql("LOCK TABLES order_segments WRITE; DO SLEEP(4)")
     KnownOrders(stack, 200, 12).wait_indexed(100, seconds=60)
 
@@ -407,13 +407,13 @@ def test_an_account_is_deleted_with_its_words(stack):
 
 
 def due_soon(stack, account):
-    """Whether each segment is built again within ten minutes."""
+    """Returns for the segments whether they are built again within ten minutes."""
     return {int(value) for value, in stack.sql(f"SELECT due_at <= UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE FROM order_segments WHERE account_id = {account}")}
 
 
 @pytest.mark.parametrize("age_ms, is_soon", [(15000, 1), (3600000, 0)])
 def test_a_young_segment_is_built_again_soon(stack, age_ms, is_soon):
-    """Orders may be committed late, also after a change of another order has built the segment again."""
+    """Orders may be committed late, even if a change of another order has already built the segment again."""
     known_orders = KnownOrders(stack, 200, 11, age_ms=age_ms)
     known_orders.wait_indexed(100)
     assert due_soon(stack, known_orders.client.account) == {1}
@@ -423,7 +423,7 @@ def test_a_young_segment_is_built_again_soon(stack, age_ms, is_soon):
 
 
 def test_segments_of_an_earlier_release_are_built_again(stack):
-    """They have no words of texts. The worker of such a release leaves the version out."""
+    """These segments lack the words of texts. The worker of an earlier release writes no version."""
     known_orders = KnownOrders(stack, 200, 12)
     known_orders.wait_indexed(100)
     account = known_orders.client.account
@@ -437,7 +437,7 @@ def test_segments_of_an_earlier_release_are_built_again(stack):
 
 
 def test_a_locked_order_does_not_stop_the_worker(stack, jpeg):
-    """The segment is built again when the lock is gone."""
+    """The segment is built again when the order is no longer locked."""
     known_orders = KnownOrders(stack, 200, 8)
     known_orders.wait_indexed(100)
     order = known_orders.orders[190]

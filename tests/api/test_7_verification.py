@@ -32,7 +32,7 @@ def sign(secret, webhook_id, timestamp, body):
 
 @pytest.fixture(scope="module")
 def sent(client):
-    """A delivery after a rotation: both secrets, headers, body."""
+    """A delivery after a rotation: both secrets, the headers and the body."""
     receiver = Receiver()
     created = client.post(f"{ORDERS}/webhooks", {"url": receiver.url("/x"), "name": "page"}).data
     place = f"{ORDERS}/webhooks/{created['id']}"

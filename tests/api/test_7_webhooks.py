@@ -96,7 +96,7 @@ class Hook:
             time.sleep(0.1)
 
     def failed_once(self, tries=10):
-        """An event after the first failed attempt; a new event when a slow machine was late for it."""
+        """Returns an event after the first failed attempt; repeats with a new event if a slow machine was late."""
         for _ in range(tries):
             data = self.wait_event(self.test(), lambda item: item["failedAttempts"] >= 1)
             if data["failedAttempts"] == 1:
@@ -379,7 +379,7 @@ def test_the_event_of_a_complete_order_has_a_new_download_url(webhook_of, accoun
                          "downloadUrl", "sequence"}
     picture = account.request("GET", data["downloadUrl"], key=False)
     assert picture.status == 200 and picture.body == account.download(order["orderId"]).body
-    # A delivery sent an hour later has a new, valid URL.
+    # A delivery that is sent an hour later has a new, valid URL.
     with clock_ahead(hook.client.stack, 3700):
         hook.retry(body["eventId"])
         again = hook.got(2)[1].json
@@ -557,8 +557,8 @@ def test_a_retry_is_the_same_event_with_a_new_time(webhook_of):
 
 
 def test_retries_follow_the_schedule_and_then_it_is_failed(webhook_of, stack):
-    """The clock only moves forward until the last attempt; moving it back would make the next one due early."""
-    for _ in range(5):  # a new event when a slow machine was late for the first retry
+    """The clock only moves forward until the last attempt. If it moved back, the next attempt would be due early."""
+    for _ in range(5):  # with a new event if a slow machine was late for the first retry
         hook = webhook_of(500)
         event = hook.test()
         data = hook.wait_event(event, lambda item: item["failedAttempts"] >= 1)
@@ -599,7 +599,7 @@ def test_retry_after_counts_up_to_a_day(webhook_of):
 
 
 def test_410_deactivates_the_webhook(webhook_of, stack):
-    hook = webhook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first delivery waits until the second one is finished
+    hook = webhook_of([(500, {"Retry-After": "7200"}, b""), 410])  # the first delivery waits until the second is finished
     first = hook.test()
     hook.wait_event(first, lambda item: item["failedAttempts"] == 1)
     second = hook.test()
@@ -613,7 +613,7 @@ def test_410_deactivates_the_webhook(webhook_of, stack):
 
 
 def test_five_days_without_success_deactivate_the_webhook(webhook_of, stack):
-    """The clock only moves forward; moving it back would make a retry due early."""
+    """The clock only moves forward. If it moved back, a retry would be due early."""
     hook = webhook_of(500)
     first = hook.test()
     begun = time_of(hook.wait_event(first, lambda item: item["failedAttempts"] >= 1)["lastAttemptAt"])
@@ -662,7 +662,7 @@ def test_nothing_is_sent_to_an_inactive_webhook(webhook_of, account, stack):
     failed_order(account)
     for answer in (account.post(hook.place + "/test"), hook.retry(waiting)):
         assert answer.status == 400 and answer.code == "VALIDATION_FAILED" and answer.fields() == ["isActive"]
-    with clock_ahead(stack, 7200):  # the time of its retry
+    with clock_ahead(stack, 7200):  # the time of the retry
         time.sleep(2)
     assert len(hook.receiver.at(hook.path)) == 1 and len(hook.events().items) == 1
 
@@ -759,7 +759,7 @@ def test_events_are_listed_newest_first(webhook_of):
 
 
 def test_all_of_very_many_events_are_listed(webhook_of, stack):
-    """More than a pool process may hold in memory."""
+    """The events need more memory than a pool process may use."""
     hook, count = webhook_of(), 60000
     newest = int(hook.test()) - (3600000 << 22)  # an hour ago, see src/model/order.h
     stack.sql(f"""
@@ -787,7 +787,7 @@ def test_all_of_very_many_events_are_listed(webhook_of, stack):
 
 @pytest.fixture
 def patient_worker(stack):
-    """Receivers have two minutes, so a hanging one hangs for the whole test and delays the deliveries behind it."""
+    """A worker whose receivers have two minutes, so a hanging receiver delays the deliveries behind it for the whole test."""
     with stack.configured("webhooks", "timeout_s", "120"):
         yield
 
@@ -847,14 +847,14 @@ def test_one_account_does_not_fill_all_the_room(account, stranger, receiver, sta
 
 
 def test_slow_receivers_of_several_accounts_leave_room_for_another(receiver, stack, patient_worker):
-    """With fixed halves two accounts filled all the room, and a third waited until their requests timed out."""
+    """With a fixed half for each, two accounts filled all places, and a third waited until their requests timed out."""
     other = type(receiver)()
     with stack.configured("webhooks", "deliveries_max", "16"):
         slow = [Hook(client, receiver, "hang") for client in [stack.account_new() for _ in range(3)] for _ in range(16)]
         for hook in slow:
             hook.test()
         receiver.wait(slow[0].path)
-        time.sleep(3)  # the worker has leased all that it may
+        time.sleep(3)  # the worker has leased as much as it may
         hooks = [Hook(stack.account_new(), other) for _ in range(2)]
         for hook in hooks:
             hook.test()
@@ -880,7 +880,7 @@ def test_one_server_does_not_fill_all_the_room(receiver, stack, patient_worker):
         good.test()
         good.got()
         time.sleep(2)
-        # An account may hold as many places as stay free: three with one each leave one for a fourth.
+        # An account may use as many places as stay free: if three accounts use one each, one is left for a fourth.
         assert 3 <= sum(receiver.open.values()) <= 4, receiver.open
     for hook in [*hooks, good]:
         hook.client.request("DELETE", hook.place)
@@ -933,7 +933,7 @@ def test_a_url_has_one_webhook_of_an_account(stack, receiver, stranger):
 
 @pytest.fixture
 def second_worker(stack, tmp_path):
-    """A second worker; each has room for two deliveries of an account."""
+    """A second worker; each worker has places for two deliveries of an account."""
     config = tmp_path / "imgward.conf"
     with stack.configured("webhooks", "deliveries_max", "4"):
         with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
@@ -1049,7 +1049,7 @@ def test_a_deleted_webhook_gets_nothing_more(webhook_of, account, stack):
     event = hook.test()
     hook.wait_event(event, lambda item: item["failedAttempts"] == 1)
     account.request("DELETE", hook.place)
-    with clock_ahead(stack, 7200):  # the time of its retry
+    with clock_ahead(stack, 7200):  # the time of the retry
         time.sleep(3)
     assert len(hook.receiver.at(hook.path)) == 1
 
@@ -1115,7 +1115,7 @@ def faults_of(schema, instance):
 
 
 def template_of(document, path):
-    """The documented path that matches; the one with the fewest captures when several do."""
+    """Returns the documented path that matches; if several do, the path with the fewest captures."""
     parts = path.rstrip("/").split("/")
     fitting = [template for template in document["paths"]
                if len(template.split("/")) == len(parts)

@@ -29,7 +29,7 @@ BODIES = {
 
 
 def operations(status):
-    """(path template, verb) of every operation with a key that documents a status."""
+    """Returns (path template, verb) of every operation with a key that documents a status."""
     if openapi.jsonschema is None:
         return []
     return [(template, verb) for template, item in openapi.document()["paths"].items() for verb in openapi.METHODS
@@ -188,7 +188,7 @@ def test_an_order_that_the_operator_cancels_says_so(stack, client):
 
 
 def image_processes(stack):
-    """The image processes of this stack, identified by their key file."""
+    """Returns the image processes of this stack, identified by their key file."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/cmdline", "rb") as file:
@@ -201,7 +201,7 @@ def image_processes(stack):
 
 def test_a_picture_that_takes_too_long_says_so(stack, client):
     """Stops the image process with SIGSTOP, so that the picture times out on any machine."""
-    # All image processes of the worker must be stopped; another one would do the work.
+    # All image processes of the worker must be stopped, because any other would process the picture.
     places, end = stack.worker_places(), time.monotonic() + 60
     while len(held := list(image_processes(stack))) < places:
         assert time.monotonic() < end, held
@@ -212,8 +212,8 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
                 os.kill(process, signal.SIGSTOP)
             data = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
         finally:
-            # The process with the picture was killed; the next picture of the others must not wait for the stopped
-            # ones.
+            # The process with the picture was killed; the next picture of the other processes must not wait for stopped
+            # processes.
             for process in held:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGCONT)
@@ -223,7 +223,7 @@ def test_a_picture_that_takes_too_long_says_so(stack, client):
 
 @pytest.fixture(scope="module")
 def away(stack, client):
-    """The database is stopped: responses of every endpoint and of both kinds of presigned URL."""
+    """Stops the database; returns responses of every endpoint and of both kinds of presigned URL."""
     upload = client.create(["a.jpg"]).data["files"][0]["uploadUrl"]
     whole = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     download = client.get(f"{ORDERS}/{whole}/download").data["downloadUrl"]

@@ -16,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def assert_error(answer, status, code, *words):
-    """The error of a response; its message must contain these words."""
+    """Checks an error response; the message must contain these words."""
     assert answer.status == status and answer.code == code, answer
     message = answer.json["message"]
     assert message.endswith(".") and all(word in message for word in words), message
@@ -71,7 +71,7 @@ def test_the_scheme_has_any_case_and_blanks(client, anonymous, header):
 
 
 def test_a_carriage_return_after_the_key_is_ignored(client, stack):
-    """A key read from a file with Windows line ends."""
+    """The key was read from a file with Windows line ends."""
     request = f"GET {ORDERS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {client.key}\r\r\n\r\n"
     assert wire.statuses(wire.once(stack, request)) == [200]
 
@@ -98,7 +98,7 @@ def test_unknown_revoked_and_expired_keys_have_different_errors(client, stack, a
 
 @pytest.fixture(scope="module")
 def pair(client):
-    """The URLs of a pending order with two files of the same name, and its data."""
+    """The URLs of a pending order with two files of the same name, and the order's data."""
     data = client.create(["a.jpg", "a.jpg"]).data
     return data["files"][0]["uploadUrl"], data
 
@@ -226,7 +226,7 @@ def test_a_byte_order_mark_is_skipped(client):
 
 
 def test_an_empty_array_counts_as_an_empty_object(client):
-    """PHP's json_encode writes an empty object as an empty array; a required object has members."""
+    """json_encode of PHP writes an empty object as an empty array. A required object has members, so it is never one."""
     key = uuid.uuid4().hex
     first = posted(client, creation(idempotencyKey=key, options=[], mode=[]))
     assert first.status == 201, first
@@ -266,7 +266,7 @@ def test_the_format_of_an_upload_that_is_no_image_is_named(anonymous, pair, body
 
 
 def test_an_upload_without_a_body_is_called_empty(stack, pair):
-    """As curl -X PUT sends it: neither Content-Length nor chunked."""
+    """curl -X PUT sends neither Content-Length nor a chunked body."""
     parts = urllib.parse.urlsplit(pair[0])
     for header in ("", "Content-Length: 0\r\n"):
         data = wire.once(stack, f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n")

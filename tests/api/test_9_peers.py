@@ -43,7 +43,7 @@ def short(stack, remotes):
 
 
 def fetched(client, urls, seconds=300):
-    """Waits for an order of these sources; {position: "CODE: sentence"} of the failed files."""
+    """Waits for an order of these sources; returns {position: "CODE: message"} of the failed files."""
     files = [{"fileName": f"{number}.jpg", "imageUrl": url} for number, url in enumerate(urls)]
     created = client.create(files, kind=WITH_URLS)
     assert created.status == 201, created
@@ -111,7 +111,7 @@ def test_encoded_sources_that_are_no_pictures_are_refused(client, remotes, photo
 
 
 def test_the_size_limit_counts_decoded_bytes(client, stack, remotes, photo):
-    """A small body that decodes to an image's first bytes and many zeros."""
+    """A small body decodes to the first bytes of a picture and many zeros."""
     bomb = gzip.compress(photo + bytes(50_000_000))
     remotes.gives["/bomb"] = (200, {"Content-Encoding": "gzip"}, bomb)
     remotes.gives["/bomb-in-bomb"] = (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(bomb))
@@ -176,7 +176,7 @@ def test_a_source_that_is_not_there_is_refused_with_its_reason(client, remotes):
 
 
 def test_a_source_and_a_target_may_think(client, remotes, photo):
-    """Longer than the 15 seconds after which a slow body is cut off; both run in parallel."""
+    """Both wait in parallel, longer than the 15 seconds after which a slow body is cut off."""
     remotes.gives["/thinks"] = ("pause", 17, photo)
     remotes.takes["/thinks"] = ("pause", 25, 200)
     order = push(client, remotes.url("/good.jpg"), [target(remotes.url("/thinks"))]).data["orderId"]
@@ -349,7 +349,7 @@ http {{
 
 
 def free_port():
-    """Below the kernel's range for outgoing connections, which would take it before nginx does."""
+    """Returns a port below the kernel's range for outgoing connections, where the kernel could use it before nginx does."""
     while True:
         port = random.randrange(10000, 32000)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -410,13 +410,13 @@ def test_equal_sources_of_an_order_fail_together(client, remotes):
 
 
 def test_a_server_that_is_down_gets_each_source_once_and_the_retries_of_one(client, remotes):
-    """Differing URLs of one server: an order is no amplifier. Sources of a working server keep their retries."""
+    """An order with many URLs of one server must not multiply its load. Sources of a working server keep their retries."""
     paths = [f"/down/{number}" for number in range(40)]
     remotes.gives.update({path: (503, {}, b"") for path in paths})
     failed = fetched(client, [remotes.url(path) for path in paths])
     counts = [remotes.count(path) for path in paths]
     assert len(failed) == 40 and all(message.startswith("SOURCE_UNREACHABLE") for message in failed.values()), failed
-    assert min(counts) >= 1 and sum(counts) <= 40 + 4 + 2, counts  # two may retry at once, before one sees the other
+    assert min(counts) >= 1 and sum(counts) <= 40 + 4 + 2, counts  # two sources may retry at the same time
     failed = fetched(client, [remotes.url(path) for path in ("/good.jpg", "/down/a", "/down/b")] + [remotes.url("/good.jpg")])
     assert list(failed) == [1, 2]
 
@@ -447,9 +447,9 @@ def test_slow_sources_of_several_accounts_leave_room_for_another(stack, remotes,
         for client in slow:
             files = [{"fileName": f"{number}.jpg", "imageUrl": remotes.url(f"/hangs/{number}")} for number in range(60)]
             assert client.create(files, kind=WITH_URLS).status == 201
-        time.sleep(3)  # the worker has leased all that it may
+        time.sleep(3)  # the worker has leased as much as it may
         try:
-            # None of the slow ones is over before.
+            # No slow response ends earlier.
             assert fetched(stack.account_new(), [remotes.url("/quick.jpg")], 120) == {}
         finally:
             for number in range(60):
@@ -460,7 +460,7 @@ def test_slow_sources_of_several_accounts_leave_room_for_another(stack, remotes,
 @pytest.mark.parametrize("url", ["http:///127.0.0.1:8771/pic", "http:/127.0.0.1:8771/pic", "http://a..invalid/x", "http://%31.invalid/x",
                                  "http://[::1%25lo]/x", "http://:80/x"])
 def test_a_url_without_a_host_is_refused_everywhere(client, remotes, url):
-    """A lenient parser would take the first segment of the path for the host."""
+    """A lenient parser would use the first segment of the path as the host."""
     good, sent = remotes.url("/good.jpg"), remotes.count("/pic")
     answers = {
         "files[0].imageUrl": client.create([{"fileName": "a.jpg", "imageUrl": url}], kind=WITH_URLS),

@@ -1,6 +1,6 @@
 """Access control: ids of other accounts, keys, signed URLs, paths, injections, floods.
 
-Endpoints come from doc/openapi.yaml, which test_openapi.py compares with the program, so that none is missed.
+The endpoints come from doc/openapi.yaml, which test_openapi.py compares with the program, so none is missed.
 """
 import concurrent.futures
 import itertools
@@ -27,7 +27,7 @@ UNKNOWN_KEY = "Bearer iw_live_" + "0" * 43
 
 
 def endpoints():
-    """(method, template, is_signed) of every documented endpoint."""
+    """Returns (method, template, is_signed) of every documented endpoint."""
     return [(method.upper(), path, operation.get("security") == [])
             for path, item in openapi.document()["paths"].items()
             for method, operation in item.items() if method in openapi.METHODS]
@@ -62,7 +62,7 @@ def body_of(method, template, order):
 
 
 def state_of(stack, owner):
-    """All rows of the owner in the database, except times."""
+    """Returns all rows of the owner in the database, except times."""
     account = owner.account
     return (stack.sql(f"SELECT id, status, name FROM orders WHERE account_id = {account}"),
             stack.sql(f"SELECT id, name, url, is_active, deleted_at FROM webhooks WHERE account_id = {account}"),
@@ -263,7 +263,7 @@ def test_the_time_of_a_signed_url_cannot_be_moved(stack, owner, anonymous, jpeg)
         assert answer.code == "URL_SIGNATURE_INVALID", (other, answer)
     gone = anonymous.upload(signer.put(key, expires=int(time.time()) - 1), jpeg)
     assert gone.status == 403 and gone.code == "URL_EXPIRED"
-    # Signed correctly, but the time is invalid or overflows.
+    # The signature is valid, but the time is invalid or overflows.
     for odd in (0, -5, 2 ** 63 // 1000 + 1, 2 ** 63):
         assert anonymous.upload(signer.put(key, expires=odd), jpeg).status == 403, odd
 
@@ -283,7 +283,7 @@ TRICKS = ["/../{}", "/%2e%2e/{}", "/%2e%2e%2f{}", "//{}", "/./{}", "/{}/", "/{}/
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_spelling_of_a_path_leads_to_another_file(stack, owner, trick):
-    """A valid signature with another spelling of its path is refused. One trailing slash is ignored."""
+    """A valid signature is refused with another spelling of the path. One trailing slash is ignored."""
     download = urllib.parse.urlsplit(owner.get(f"{ORDERS}/{owner.complete}/download").data["downloadUrl"])
     key = download.path[len("/files/"):]
     path = "/files" + trick.replace("{}", key)
@@ -299,7 +299,7 @@ def test_no_spelling_of_a_path_leads_to_another_file(stack, owner, trick):
                                    "/api/v2/../../metrics", "/files/../metrics", "/imgward-store/out", "/files/..%2fimgward-store/out", "/metrics/../api/v2/orders"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
 def test_no_path_leads_round_a_location(stack, client, owner, method, trick):
-    """nginx matches locations by the normalised path, the pool by the path as sent; neither can be bypassed."""
+    """nginx matches locations by the normalised path, the pool by the path as sent; no trick bypasses either."""
     path = trick.replace("{}", f"in/{owner.pending}/1" if "files" in trick else owner.pending)
     data = once(stack, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\nContent-Length: 2\r\n"
                 "Connection: close\r\n\r\n{}")
@@ -326,7 +326,7 @@ NASTY = ["a\r\nX-Evil: 1", "a\nb", "a\rb", "\x1b[31mred", "a\x00b", "\u2028", "\
 
 @pytest.mark.parametrize("text", NASTY, ids=lambda text: repr(text)[:30])
 def test_no_text_of_a_client_becomes_a_header_or_a_line(stack, client, text):
-    """Accepted names come back unchanged; control characters are refused."""
+    """Accepted names are returned unchanged; control characters are refused."""
     is_taken = not any(ord(character) < 0x20 or ord(character) in (0x7F, *range(0x80, 0xA0)) for character in text)
     answer = client.create(["a.jpg"], orderName=text)
     assert answer.status == (201 if is_taken else 400), answer
@@ -351,7 +351,7 @@ def test_a_file_name_stays_inside_its_header(stack, client, anonymous, jpeg):
 
 
 def test_every_line_of_the_logs_stays_one_json_object(stack, client):
-    """Also after invalid UTF-8, quotes, escapes, and line ends in every encoding."""
+    """The text has invalid UTF-8, quotes, escapes, and line ends in every encoding."""
     places = {name: os.path.getsize(path) for name, path in log_paths(stack).items()}
     paths = [b"/api/v2/orders/\xff\xfe\xc0\xaf", b"/api/v2/orders/\"\\", b"/api/v2/orders/\x1b[31m", b"/api/v2/orders/%0a{\"level\":\"error\"}",
              b"/api/v2/orders/\xe2\x80\xa8", b"/files/out/\xf0\x9f", b"/\xff", b"/api/v2/orders?keyword=\xff\"\\%0a"]
@@ -475,17 +475,17 @@ def test_chunked_bodies_are_read_as_they_are_meant(stack, client):
 def test_requests_without_a_key_are_limited_for_each_address(stack, client):
     counts = []
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        for _ in range(10):  # until it happens: nginx allows five a second, and this machine may be slow
+        for _ in range(10):  # nginx allows five a second, which a slow machine may not reach at once
             counts += sum(threads.map(lambda _: flood(stack, 75, "X: y", "127.0.0.2"), range(4)), [])
             if counts.count(429) > 50:
                 break
     assert counts.count(401) >= 100 and counts.count(429) > 50, (counts.count(401), counts.count(429))
-    # Text that only looks like a key counts as no key; otherwise the pool would be asked.
+    # Text that only looks like a key is limited like a missing key; otherwise the pool would have to check it.
     assert 429 in sum((flood(stack, 50, f"Authorization: Bearer IW_LIVE_{'a' * 43}", "127.0.0.2") for _ in range(10)), [])
     # Requests with a key are served from the same address; other addresses are not affected.
     assert flood(stack, 20, f"Authorization: Bearer {client.key}", "127.0.0.2") == [200] * 20
     assert flood(stack, 1, "X: y", "127.0.0.3") == [401]
-    for _ in range(30):  # a fifth of a second later one more request is allowed
+    for _ in range(30):  # after a fifth of a second another request is allowed
         with Wire(stack, source="127.0.0.2") as wire:
             flood(stack, 20, "X: y", "127.0.0.2")
             wire.send(f"POST {ORDERS}/anti-ai HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}")
@@ -498,7 +498,7 @@ def test_requests_without_a_key_are_limited_for_each_address(stack, client):
 
 
 def test_of_ipv6_the_network_is_counted():
-    """The pattern in nginx/http.conf on addresses as nginx writes them."""
+    """The pattern of nginx/http.conf, applied to addresses as nginx writes them."""
     path = os.path.join(os.path.dirname(openapi.PATH), "..", "nginx", "http.conf")
     with open(path, encoding="utf-8") as file:
         pattern = re.compile(re.search(r'"~(\^.*imgward_prefix.*)" \$imgward_prefix', file.read())[1].replace("?<", "?P<"))
@@ -509,7 +509,7 @@ def test_of_ipv6_the_network_is_counted():
 
 
 def flood(stack, count, header, source):
-    """Statuses of count requests on one connection."""
+    """Sends count requests on one connection; returns the statuses."""
     found = []
     with Wire(stack, source=source) as wire:
         for _ in range(count):
@@ -519,7 +519,7 @@ def flood(stack, count, header, source):
 
 
 def test_an_address_that_sends_many_unknown_keys_is_throttled(stack, client):
-    """60 per process and minute (src/http); valid keys and other addresses are still served."""
+    """The limit is 60 per process and minute (src/http). Valid keys and other addresses are still served."""
     assert flood(stack, 5, f"Authorization: Bearer {client.key}", "127.0.0.4") == [200] * 5
     found, end = [], time.monotonic() + 300
     for turn in itertools.count():
@@ -533,7 +533,7 @@ def test_an_address_that_sends_many_unknown_keys_is_throttled(stack, client):
 # ---- Slow senders, checked
 
 def test_slow_senders_of_headers_are_sent_away(dribblers):
-    """nginx's client_header_timeout: 20 s from the first byte, even when further bytes arrive steadily."""
+    """nginx's client_header_timeout is 20 s from the first byte, even if further bytes arrive steadily."""
     dribblers.thread.join()
     print(f"{len(dribblers.ended)} ended, the last {max(dribblers.ended.values()):.0f} s after they began")
     assert len(dribblers.ended) == 100

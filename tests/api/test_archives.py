@@ -1,5 +1,5 @@
 """Archives open everywhere (contract 6, download). Every program lists and extracts all entries, also with hostile
-names, and each name has the extension of its bytes.
+names, and the extension of each name matches the bytes.
 
 Programs that read the central headers and programs that read a stream (Java's ZipInputStream, bsdtar
 from a pipe) read the same archives: those of the service and of tests/unit/zip_maker.c.
@@ -26,7 +26,7 @@ from remotes import Remotes
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("IMGWARD_BUILD", ROOT / "build"))
-# Programs show and write names in the locale's encoding.
+# Programs print and write names in the encoding of the locale.
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
@@ -42,7 +42,7 @@ def lines(text):
 
 
 def sized(text):
-    """Names in lines of size and name."""
+    """Returns the names in lines of size and name."""
     return [line.split(" ", 1)[1] for line in lines(text)]
 
 
@@ -86,12 +86,12 @@ def python_extract(archive, folder):
 
 
 def needs(name):
-    """All are packages of ./dev deps check; when one is missing, these tests fail and name it."""
+    """All programs are packages of ./dev deps check. If a program is missing, these tests fail and name it."""
     assert shutil.which(name), f"{name} is not installed: ./dev deps check"
     return name
 
 
-# For each program, how to list an archive and how to extract it into a folder.
+# For each program, functions that list an archive and extract it into a folder.
 READERS = {
     "Info-ZIP": (lambda archive: lines(output_of("unzip", "-Z1", archive)),
                  lambda archive, folder: output_of("unzip", "-q", archive, "-d", folder)),
@@ -115,7 +115,7 @@ WRITTEN = {bsdtar_extract: composed, bsdtar_extract_piped: composed}
 
 
 def reader_expect(reader, archive, folder, wanted):
-    """wanted: the bytes of each name, in the order of the archive."""
+    """Checks a reader. wanted has the bytes of each name, in the order of the archive."""
     lister, extractor = reader
     names = list(wanted)
     assert lister(archive) == [SHOWN.get(lister, str)(name) for name in names]
@@ -141,7 +141,7 @@ def test_the_program_is_installed(program):
 
 # ---------------------------------------------------------------- the format
 def headers(data):
-    """The local headers of an archive, read as a stream: each header leads to the next."""
+    """Returns the local headers of an archive, read as a stream: each header leads to the next."""
     at, found = 0, []
     while data[at:at + 4] == b"PK\3\4":
         version, flags, method, _, crc, packed, size, name, extra = struct.unpack_from("<HHHIIIIHH", data, at + 4)
@@ -154,7 +154,7 @@ def headers(data):
 
 
 def format_expect(data):
-    """Checks for sizes and CRC in local headers, no data descriptor, UTF-8, no ZIP64; returns the names."""
+    """Checks sizes and CRC in local headers, no data descriptor, UTF-8, no ZIP64; returns the names."""
     found = headers(data)
     for name, version, flags, crc, content in found:
         assert (version, flags) == (10, 0x800), name
@@ -177,8 +177,8 @@ HOSTILE = [
 
 
 def folded(name):
-    """Names equal under this function are one file on macOS and Windows. Uses Python's tables, not the service's
-    library."""
+    """Names that are equal under this function are one file on macOS and Windows. Uses Python's tables, not those of the
+    service's library."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
@@ -201,12 +201,12 @@ def maker():
 
 
 def listed(maker, folder, names, verb="list"):
-    """The names that the service makes from names."""
+    """Returns the names of entries that the service makes from names."""
     return output_of(maker, verb, folder, input="".join(name + "\n" for name in names).encode()).split("\n")[:-1]
 
 
 def made(maker, folder, names):
-    """The archive of names, and the bytes of each name in it."""
+    """Returns the archive of names, and the bytes of each entry."""
     told = listed(maker, folder, names, "names")
     return folder / "archive.zip", {name: bytes([ord("a") + place % 26]) * (place + 1) for place, name in enumerate(told)}
 
@@ -220,7 +220,7 @@ def test_every_program_reads_hostile_names(maker, tmp_path):
 
 
 def test_names_of_any_letters_are_safe_and_unique(maker, tmp_path):
-    """Thousands of names from few parts, so that duplicates of all kinds occur. A second pass changes nothing."""
+    """Thousands of names are made of few parts, so that all kinds of duplicates occur. A second pass changes nothing."""
     choice = random.Random(45)
     pieces = ["a", "A", "\u00e9", "e\u0301", "\u00c9", "\u00df", "ss", "SS", "\u017f", "\u212a", "k", "\u03c2", "\u03a3", " ", ".", "..",
               "con", "COM\u00b9", "nul", "(2)", " (2)", "?", "\u202e", "\u2067", "\u200d", "\U0001f469", "\u0301", "\u0345", "\u1e9b\u0323",
@@ -244,7 +244,7 @@ def test_an_archive_of_more_than_65535_entries(maker, tmp_path):
 
 
 def test_an_entry_of_more_than_4_gib(maker, tmp_path):
-    """A sparse file. busybox has no ZIP64 support, so it is left out."""
+    """The file is sparse. busybox is left out, because it does not support ZIP64."""
     output_of(maker, "large", tmp_path)
     archive = tmp_path / "archive.zip"
     wanted = ["first.jpg", "large.jpg", "last.jpg"]
@@ -253,7 +253,7 @@ def test_an_entry_of_more_than_4_gib(maker, tmp_path):
     assert output_of("unzip", "-p", archive, "last.jpg") == output_of(SEVEN_ZIP, "e", "-so", archive, "last.jpg") == "\0" * 7
     assert zipfile.ZipFile(archive).read("last.jpg") == b"\0" * 7
     assert [entry.file_size for entry in zipfile.ZipFile(archive).infolist()] == [5, (4 << 30) + 1, 7]
-    # Stream readers find the last entry only by the sizes in the local headers.
+    # Stream readers find the last entry only from the sizes in the local headers.
     assert lines(output_of("bsh", HERE / "unzip.bsh", archive)) == [f"5 {wanted[0]}", f"{(4 << 30) + 1} {wanted[1]}", f"7 {wanted[2]}"]
 
 
@@ -271,7 +271,7 @@ def small():
 
 
 def archive_of(client, order, folder):
-    """The order's archive in a file, its bytes by name from the URLs, and the download response."""
+    """Returns the order's archive in a file, the bytes of each name from the URLs, and the download response."""
     data = client.get(f"{ORDERS}/{order}/download").data
     assert data["contentType"] == "application/zip"
     archive = folder / "archive.zip"
@@ -354,7 +354,7 @@ def remotes():
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_names_by_url_do_not_depend_on_which_file_ends_first(client, remotes, late):
-    """A source's format is known after its fetch; names are assigned when the last file has finished."""
+    """The format of a source is known after the fetch, so names are assigned when the last file has finished."""
     remotes.gives["/now"] = pictures.png(64, 64)
     remotes.gives["/later"] = [503, pictures.png(64, 64)]
     sources = ["/later", "/now"] if late == 0 else ["/now", "/later"]

@@ -1,4 +1,4 @@
-"""Malicious files, through the whole service: each one only affects itself."""
+"""Malicious files, through the whole service: each fails without an effect on other files."""
 import pytest
 from PIL import PngImagePlugin
 
@@ -10,7 +10,7 @@ from remotes import Remotes
 
 @pytest.fixture(scope="module")
 def outcome(client):
-    """One order with all of them and a valid file; the error code of each file."""
+    """An order with all malicious files and a valid one; returns the error code of each file."""
     made = {name: row for name, row in bombs.bombs().items() if row[1] != bombs.REFUSED}
     files = [(name, data) for name, (data, _) in made.items()] + [("good.jpg", pictures.jpeg(96, 80))]
     order = client.order_whole(files, 240)
@@ -32,7 +32,7 @@ def test_uploads_that_no_memory_holds_are_refused_by_their_header(client):
 
 
 def test_by_url_they_fail_alone(client):
-    """They take the same way as uploads, and the sealed process refuses what has no header."""
+    """Sources are checked like uploads, and the sealed process refuses files without a header."""
     remotes, files = Remotes(), refused()
     remotes.gives = {f"/{number}": data for number, data in enumerate(files.values())} | {"/good": pictures.jpeg(96, 80)}
     created = client.create([{"fileName": name, "imageUrl": remotes.url(f"/{number}")} for number, name in enumerate(files)]
@@ -56,7 +56,7 @@ def test_none_of_them_killed_a_process_or_took_too_long(outcome):
 
 
 def test_every_result_is_a_complete_picture(client, outcome, monkeypatch):
-    """Metadata are kept, also those that decompress to much; this reader is configured to accept them."""
+    """Metadata are kept, even if they decompress to much. This reader is configured to accept them."""
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_CHUNK", 1 << 30)
     monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 1 << 30)
     made, order, _ = outcome

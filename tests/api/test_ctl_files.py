@@ -1,4 +1,4 @@
-"""Files that imgwardctl writes: what stands at their path already."""
+"""Files that imgwardctl writes where another file exists."""
 import os
 import stat
 import subprocess
@@ -81,7 +81,7 @@ def test_a_rotated_key_file_stays_a_symbolic_link(stack, tmp_path):
     assert secret("signing", "--rotate", str(tmp_path / "signing.keys")).returncode == 0
     assert os.readlink(tmp_path / "signing.keys") == "real.keys" and (tmp_path / "real.keys").read_text().count(":") >= 2
     assert stat.S_IMODE((tmp_path / "real.keys").stat().st_mode) == 0o600
-    # A secret is never made over something that exists.
+    # A secret never replaces an existing file.
     for words in (["signing"], ["sealing"]):
         os.symlink("nothing", tmp_path / words[0])
         assert secret(*words, str(tmp_path / words[0])).returncode == 2 and not (tmp_path / "nothing").exists()

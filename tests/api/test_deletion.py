@@ -1,4 +1,4 @@
-"""DELETE /api/v2/orders/{orderId}, and orders that wait for ever; issue 50."""
+"""DELETE /api/v2/orders/{orderId}, and orders that would wait forever; issue 50."""
 import json
 import os
 import time
@@ -71,7 +71,7 @@ def test_only_the_owner_deletes(client, stranger):
 
 
 def waiting_for_its_archive(stack, account, data):
-    """An order whose first result vanished from the store before the archive."""
+    """An order whose first result disappeared from the store before the archive was made."""
     stack.ctl("queue", "drain", "--wait", "60")
     try:
         created = account.create(["a.jpg", "b.jpg"]).data
@@ -79,7 +79,7 @@ def waiting_for_its_archive(stack, account, data):
         for file in created["files"]:
             assert account.upload(file["uploadUrl"], data).status == 201
         assert account.confirm(order).status == 200
-        # As the worker leaves them after both pictures, with results that are not in the store.
+        # The rows as the worker leaves them after both pictures, with results that are not in the store.
         stack.sql(f"""
             INSERT INTO results (order_id, file_id, copy, name, store_key, format, size_bytes, digest, width_px, height_px, created_at)
             SELECT order_id, id, 0, name, CONCAT('out/', order_id, '/', id, '/gone'), 'jpeg', 1000, REPEAT('x', 32), 320, 240, UTC_TIMESTAMP(3)
@@ -119,7 +119,7 @@ def test_an_order_that_waits_for_ever_fails_after_a_day(stack, jpeg):
     with stack.configured("orders", "stuck_s", "60"):
         time.sleep(4)
         assert account.detail(order).data["status"] == "inProgress", "it is not old enough"
-        # The id has the time of creation: the test moves the bound, not the order.
+        # The id contains the time of creation, so the test moves the bound, not the order.
         with stack.configured("test", "clock_offset_s", "120"):
             stack.sql(f"UPDATE jobs SET attempt = 20 WHERE order_id = {order} AND status = 'queued'")
             data = account.wait(order)
@@ -140,7 +140,7 @@ def test_the_rows_of_an_old_order_are_deleted_and_its_texts_stay(stack):
     assert account.wait(complete["orderId"])["status"] == "complete"
     for order in (old, young):
         assert delete(account, order["orderId"]).status == 200
-    # The id has the time of creation, so the test moves the clock; only the end of the old order is long ago.
+    # The id contains the time of creation, so the test moves the clock; only the end of the old order is long ago.
     stack.sql(f"UPDATE orders SET ended_at = UTC_TIMESTAMP() + INTERVAL 3 DAY WHERE id = {young['orderId']}")
     stack.sql(f"UPDATE orders SET ended_at = '2024-01-01' WHERE id = {complete['orderId']}")
     with stack.configured("orders", "rows_kept_days", "1"), stack.configured("test", "clock_offset_s", "172800"):

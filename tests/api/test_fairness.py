@@ -25,7 +25,7 @@ def single():
 
 
 def overtaken(stack, small, large):
-    """Number of files of the large order that were finished while the small order's only file was waiting or
+    """Returns how many files of the large order were finished while the only file of the small order was waiting or
     processed."""
     return int(stack.sql(
         "SELECT COUNT(*) FROM jobs l JOIN jobs s ON l.updated_at > s.created_at AND l.updated_at <= s.updated_at "
@@ -34,8 +34,7 @@ def overtaken(stack, small, large):
 
 def beside_a_large_order(stack, single, count):
     """Orders single files of other accounts during an order of a hundred files. Returns how many files of the large
-    order overtook each, and how long each order took. Repeats when the large order was finished too early to
-    compare.
+    order overtook each, and how long each order took. Repeats if the large order was finished too early to compare.
     """
     for _ in range(4):
         large, small = stack.account_new(), [stack.account_new() for _ in range(2)]
@@ -55,13 +54,13 @@ def beside_a_large_order(stack, single, count):
 
 
 def is_fair(counts, most):
-    """One order may have met a pause of the machine; unfairness would affect all."""
+    """A pause of the machine may delay one order, but unfairness would delay all."""
     return sorted(counts)[-2] <= most
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_order_of_a_hundred_uploads_holds_back_no_single_file(stack, single, processes, capsys):
-    """Measured by the sequence in which jobs end, not by time, so it holds on a machine of any speed."""
+    """Fairness is measured by the sequence in which jobs end, not by time, so the test holds on a machine of any speed."""
     with stack.configured("worker", "processes", str(processes)):
         stack.part("stop", "worker")
         stack.part("start", "worker")
@@ -74,12 +73,12 @@ def test_an_order_of_a_hundred_uploads_holds_back_no_single_file(stack, single, 
         print(f"\n  {processes} image processes: a single file alone {alone:.2f} s, beside 100 files of another account "
               f"{max(spent):.2f} s at most; the 100 files {total:.1f} s, of which {counts} ended while a single one waited "
               "and was worked on")
-    # It waits for jobs in progress and then takes turns: for some files, not for a hundred.
+    # The single file waits for jobs in progress and then takes turns: for some files, not for a hundred.
     assert is_fair(counts, 8), counts
 
 
 def wait_until_working(client, seconds=300):
-    """The client's newest order, once its first files are finished."""
+    """Returns the client's newest order when its first files are finished."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         orders = client.list(limit=1).items
@@ -91,7 +90,7 @@ def wait_until_working(client, seconds=300):
 
 @pytest.fixture
 def two_supervisors(stack, tmp_path):
-    """Two workers on one database with one image process each; the folder of the second one's log."""
+    """Two workers on one database with one image process each; the folder of the second worker's log."""
     with stack.configured("worker", "processes", "1"):
         stack.part("stop", "worker")
         stack.part("start", "worker")
@@ -122,7 +121,7 @@ def test_two_supervisors_on_one_database_are_fair_as_one_is(stack, single, two_s
     with capsys.disabled():
         print(f"\n  two supervisors: {counts} of 100 files of the large order ended while each single file waited and was worked "
               f"on; the second one did {by_second} of {by_first + by_second} jobs")
-    # Two jobs are in progress when it arrives, and the other worker finishes a few more while it is processed.
+    # Two jobs are in progress when the file arrives; the other worker finishes a few more while the file is processed.
     assert is_fair(counts, 10), counts
     assert min(by_first, by_second) >= 5, "both take part"
 
@@ -134,7 +133,7 @@ def jobs_done(log):
 
 def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys):
     remotes = Remotes()
-    # Each has another URL: equal sources of an order are fetched once.
+    # The URLs differ, because equal sources of an order are fetched once.
     hanging = [f"/hang/{number}" for number in range(100)]
     remotes.gives.update({"/good.jpg": single, **dict.fromkeys(hanging, "hang")})
     large, small = stack.account_new(), stack.account_new()
@@ -167,7 +166,7 @@ def test_a_hundred_hanging_sources_hold_back_no_single_one(stack, single, capsys
 
 @pytest.fixture
 def queued(stack, single):
-    """Tens of thousands of jobs of three accounts that no worker leases for 15 minutes, the longest backoff of a job."""
+    """Tens of thousands of jobs of three accounts. No worker leases them for 15 minutes, the longest backoff of a job."""
     clients = [stack.account_new() for _ in range(3)]
     orders = []
     for client in clients:
@@ -184,7 +183,7 @@ def queued(stack, single):
 
 def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(stack, client, queued, single, capsys):
     found = statements(stack, lambda: client.order_whole([("a.jpg", single)]), "imgward_worker")
-    found = [text for text in found if "?" not in text]  # without "?": those of a statement's execution, not of its preparation
+    found = [text for text in found if "?" not in text]  # lines with "?" are preparations, not executions
     turns = next(text for text in found if text.startswith("SELECT account_id, available_at"))
     [row] = plan(stack, turns)
     assert row["key"] == "jobs_next" and row["type"] == "range" and row["key_len"] == "11", row
@@ -195,7 +194,7 @@ def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(s
     [row] = plan(stack, one)
     assert row["key"] == "jobs_next" and "filesort" not in row["extra"], row
 
-    # All jobs are due: the cost of a worker's query on a full table.
+    # All jobs are due, so the plan shows the cost of a worker's query on a full table.
     stack.part("stop", "worker")
     try:
         stack.sql(f"UPDATE jobs SET available_at = available_at - INTERVAL 1 DAY WHERE order_id IN ({', '.join(queued)})")
@@ -211,7 +210,7 @@ def test_leasing_reads_one_index_entry_an_account_however_many_jobs_are_queued(s
 
 
 def test_accounts_take_turns_job_by_job(stack, client):
-    """With one image process, the jobs of three accounts alternate; no account is served completely before the next."""
+    """With one image process, the jobs of three accounts alternate, and no account is served completely before the next."""
     with stack.configured("worker", "processes", "1"):
         stack.part("stop", "worker")
         accounts = [stack.account_new() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""A leaked copy arrives in any format: extraction reads HEIC, AVIF, TIFF, GIF and BMP; other orders refuse them by name."""
+"""Leaked copies come in any format: extractions read HEIC, AVIF, TIFF, GIF and BMP; other orders refuse them by name."""
 import shutil
 import subprocess
 import uuid

@@ -54,7 +54,7 @@ def source(*names):
 
 
 def rows(guide, head):
-    """The cells of the table rows under a heading, without backticks."""
+    """Returns the cells of the table rows under a heading, without backticks."""
     table = guide.split("\n" + head + "\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table]
 
@@ -97,7 +97,7 @@ def test_the_guide_has_a_remedy_for_everything_that_can_become_of_a_file(guide):
 
 
 def test_the_guide_has_a_row_for_every_note(guide):
-    """Codes of notes are in calls in the source: context_note(context, "CODE", ...)."""
+    """The source has the codes of notes in calls: context_note(context, "CODE", ...)."""
     codes = set()
     for folder, _, names in os.walk(os.path.join(ROOT, "src")):
         for name in names:

@@ -18,7 +18,7 @@ def test_plain_http_answers_308_to_https(stack):
 
 
 def test_plain_http_serves_the_challenges_of_certbot(stack):
-    """Without the file the request is redirected as any other: a renewal needs no edit of the site."""
+    """Without the file, the request is redirected as any other, so a renewal needs no edit of the site."""
     plain = urllib.parse.urlsplit(stack.environment["IMGWARD_HTTP_URL"])
     folder = os.path.join(stack.environment["IMGWARD_VAR"], "www", ".well-known", "acme-challenge")
     os.makedirs(folder, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A MariaDB server with the global settings of a shared host: the session sets what the service relies on."""
+"""On a MariaDB server with the global settings of a shared host, the session sets all values on which the service relies."""
 import getpass
 import os
 import re
@@ -27,7 +27,7 @@ def set_all(stack, values):
 
 @pytest.fixture(scope="module")
 def hostile(stack):
-    """The stack with such a server.  Its administrator must not be read-only to set the values back."""
+    """The stack with such a server. The administrator must not be read-only, because it restores the values."""
     [before] = stack.sql("SELECT " + ", ".join(f"QUOTE(@@GLOBAL.{name})" for name in HOSTILE))
     numbers = {name for name, value in HOSTILE.items() if not value.startswith("'")}
     before = {name: value.strip("'") if name in numbers else value for name, value in zip(HOSTILE, before)}
@@ -75,11 +75,11 @@ def test_webhooks_statistics_and_commands_work(hostile):
     assert " WRONG " not in lines["database"] + lines["modes"] + lines["connections"], lines
 
 
-# ---- a separate server, with settings that are made at its start ----
+# ---- a separate server, with settings that can only be made at the start ----
 
 @pytest.fixture
 def server(stack, tmp_path):
-    """Runs a statement as the administrator of a fresh server; with the configuration of an imgwardctl for it."""
+    """A new server, and the configuration of an imgwardctl for it. The function runs a statement as the administrator."""
     me, socket = getpass.getuser(), tmp_path / "sock"
     (tmp_path / "my.cnf").write_text(
         f"[mariadbd]\nuser={me}\ndatadir={tmp_path}/data\nsocket={socket}\npid-file={tmp_path}/pid\nskip-networking\n"

@@ -24,7 +24,7 @@ def ctl(stack, *words, config=None, folder=None):
 
 
 def owner_config(stack):
-    """The configuration of the user that may alter tables."""
+    """The configuration of the database user that may alter tables."""
     return os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "owner.conf")
 
 
@@ -122,7 +122,7 @@ def test_a_key_that_could_not_be_shown_is_a_failure(stack, account):
 
 
 def test_only_one_of_many_concurrent_commands_makes_a_secret(stack, tmp_path):
-    """Only one process may succeed: another file would invalidate marks, signatures or webhook secrets."""
+    """Only one process may succeed, because another file would invalidate marks, signatures or webhook secrets."""
     for words in (("image", "key"), ("secret", "signing"), ("secret", "sealing")):
         place = tmp_path / words[1]
         makers = [subprocess.Popen([stack.environment["IMGWARD_CTL"], *words, str(place)], stdout=subprocess.DEVNULL,
@@ -193,11 +193,11 @@ def test_an_order_is_shown_with_all_that_belongs_to_it(client, stack, jpeg):
 
 
 def test_a_low_limit_of_prepared_statements_is_supported(client, stack):
-    """max_prepared_stmt_count applies to the whole server; each program closes old statements to prepare new ones."""
+    """max_prepared_stmt_count applies to the whole server, so each program closes old statements to prepare new ones."""
     order = client.create().data["orderId"]
     before = stack.sql("SELECT @@GLOBAL.max_prepared_stmt_count")[0][0]
     try:
-        for _ in range(5):  # another process may take the free statements
+        for _ in range(5):  # another process may use the free statements
             kept = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1])
             stack.sql(f"SET GLOBAL max_prepared_stmt_count = {kept + 2}")
             shown = ctl(stack, "order", "show", order)
@@ -230,7 +230,7 @@ def test_the_queue_is_counted(client, stack, jpeg):
 
 
 def test_doctor_accepts_a_stack_and_reports_errors(stack, tmp_path):
-    # The stack's api.nginx_file: the machine's own nginx is another one.
+    # The stack's api.nginx_file, not that of the machine.
     doctor = ("doctor", "--directory", SQL)
     well = ctl(stack, *doctor)
     assert well.returncode == 0, well.stdout + well.stderr
@@ -299,7 +299,7 @@ def test_two_concurrent_migrations_apply_once(stack, tmp_path):
 
 @pytest.fixture
 def alone(stack, tmp_path):
-    """Runs imgwardctl as a person without the service: no configuration; a folder with two pictures and a text."""
+    """Runs imgwardctl as a person without the service does: without a configuration, in a folder with two pictures and a text."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "in" / "a.png").write_bytes(pictures.png(400, 300))

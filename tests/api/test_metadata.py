@@ -1,7 +1,7 @@
 """Metadata of results, read by exiftool: kept tags, removed tags, and notes.
 
-Every kind goes through "imgwardctl image protect" and "image embed", which decode and encode like the image
-process. Each kind lists the tags that may change or go; all other tags must stay the same.
+Every kind of metadata goes through "imgwardctl image protect" and "image embed", which decode and encode like the image
+process. Each kind lists the tags that may change or disappear; all other tags must stay the same.
 """
 import base64
 import io
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which("exiftool") is None, reason="exifto
 ORDERS = ("protect", "embed")
 # Facts of the container, and the opt-out tag.
 ALWAYS = r"RIFF:WebP_Flags|XMP-plus:DataMining|RIFF:AlphaPreprocessing|RIFF:AlphaFilter"
-FINER = "File:YCbCrSubSampling"  # of a protected JPEG, which may have a higher quality
+FINER = "File:YCbCrSubSampling"  # a protected JPEG may have a higher quality
 AI = made.DMI + "PROHIBITED-AIMLTRAINING"
 
 
@@ -34,7 +34,7 @@ def exiftool():
     program.close()
 
 
-# The notes of imgwardctl that are about pixels only: a protection weaker than ordered, a JPEG of a higher quality.
+# The notes of imgwardctl that are not about metadata: a protection weaker than ordered, a JPEG of a higher quality.
 REDUCED = re.compile(r"(imgwardctl: note: )?(The protection is weaker than .*? is in the result\. [^.]*\.|No pixel changed: [^.]*\.( Export [^.]*\.)?|The picture was encoded at a higher quality, [^.]*\.)\s*")
 
 
@@ -58,7 +58,7 @@ def through(stack, tmp_path_factory):
 
 
 def compared(exiftool, source, target, may_differ="", order="embed"):
-    """The tags of the result. Except those that match the pattern, they must equal the input's."""
+    """Returns the tags of the result. They must equal those of the input, except tags that match the pattern."""
     before, after = exiftool.tags(source), exiftool.tags(target)
     pattern = re.compile("|".join([ALWAYS] + [FINER] * (order == "protect") + [may_differ] * bool(may_differ)))
 
@@ -101,7 +101,7 @@ def test_metadata_that_stay_true_are_kept(through, exiftool, tmp_path, order, fo
 # ---- the opt-out is never weaker than the client's value
 
 def mining_forms(value):
-    """One value in every form that XMP allows."""
+    """Returns one value in every form that XMP allows."""
     yield made.packet("", f'xmlns:plus="{made.PLUS}" plus:DataMining="{value}"')
     yield made.packet("", f"xmlns:p='{made.PLUS}' p:DataMining = ' {value} '", wrapper=False)
     yield made.packet(f"<plus:DataMining>{value}</plus:DataMining>", f'xmlns:plus="{made.PLUS}"')
@@ -270,7 +270,7 @@ def test_a_broken_packet_with_a_preview_is_removed(through, exiftool):
         assert SMALL_TEXT.encode() not in target.read_bytes() and not exiftool.binary(target, "XMP-dc:Rights")
 
 
-# ---- tags that go with their data
+# ---- tags that are removed with their data
 
 GAIN = ('xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0" hdrgm:GainMapMax="2.5" '
         'xmlns:Container="http://ns.google.com/photos/1.0/container/" '
@@ -280,7 +280,7 @@ DIRECTORY = ('<Container:Directory><rdf:Seq><rdf:li rdf:parseType="Resource"><Co
              'Item:Mime="image/jpeg" Item:Length="900"/></rdf:li></rdf:Seq></Container:Directory>')
 CAMERA = ('xmlns:GCamera="http://ns.google.com/photos/1.0/camera/" GCamera:MotionPhoto="1" GCamera:MotionPhotoVersion="1" '
           'GCamera:MicroVideo="1" GCamera:MicroVideoOffset="3012" GCamera:SpecialTypeID="kept" ' + made.DC)
-# Newer versions of exiftool have other names for some of them.
+# Newer versions of exiftool rename some of these tags.
 HDR = r"XMP-hdrgm:\w+|XMP-G?Container:\w+|Google:GainMapImage|APP2:UniformResourceName"
 FILM = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + b"film" * 700
 MPF = made.segment(0xE2, b"MPF\0MM\0*\0\0\0\x08\0\x01\xb0\x00\0\7\0\0\0\x040100\0\0\0\0")
@@ -367,7 +367,7 @@ def test_a_box_that_is_no_manifest_is_kept(through, exiftool, order):
 # ---- previews show the result or are removed
 
 def looks_like(preview, data):
-    """Mean difference of two pictures at the preview's size, 0 to 255."""
+    """Returns the mean difference of two pictures at the preview's size, 0 to 255."""
     small = Image.open(io.BytesIO(preview)).convert("RGB")
     whole = pictures.decode(data).convert("RGB").resize(small.size, Image.BOX)
     return float(numpy.abs(numpy.asarray(small, float) - numpy.asarray(whole, float)).mean())
@@ -435,7 +435,7 @@ def test_other_previews_are_removed(through, exiftool, order, kind, form, parts,
     source, target, notes = through(order, form, made.file_with(form, parts()))
     compared(exiftool, source, target, gone, order)
     data = target.read_bytes()
-    # Tables of the small picture that the large one does not have.
+    # Tables of the small picture that the large picture lacks.
     tables = made.small_jpeg()[4:80]
     assert tables not in data and SMALL_TEXT[:200].encode() not in data
     assert "embedded previews" in notes, notes

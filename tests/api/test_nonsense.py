@@ -22,7 +22,7 @@ TEXTS = [edge for edge in EDGES if isinstance(edge, str)]
 
 
 class Nonsense:
-    """Requests from a random seed; created objects are requested later."""
+    """Requests from a random seed; objects that they create are requested later."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -96,6 +96,6 @@ def test_no_nonsense_is_our_fault(stack, seed):
                                     headers={} if body is None else {"Content-Type": "application/json"})
             assert answer.status < 500, (method, place, body, answer)
             nonsense.learn(answer)
-    finally:  # ends the retries of sources that do not exist
+    finally:  # ends the retries of missing sources
         for order in client.list(status="inProgress", limit=-1).items:
             stack.ctl("order", "cancel", order["orderId"], check=False)

@@ -1,4 +1,4 @@
-"""doc/openapi.yaml is valid and served, and the documents generated from it are up to date."""
+"""doc/openapi.yaml is valid and served, and the generated documents are up to date."""
 import os
 import re
 import subprocess
@@ -34,7 +34,7 @@ def test_every_schema_is_a_schema():
 
 
 def examples(thing, place=""):
-    """(place, schema, example) of each place in the document that has both."""
+    """Yields (place, schema, example) for each part of the document that has both."""
     if isinstance(thing, dict):
         schema = thing.get("schema", thing)
         found = [thing["example"]] if "example" in thing else []
@@ -59,7 +59,7 @@ def test_every_example_fits_its_schema_and_has_no_other_member():
 
 
 def operations():
-    """(place, operation) for clients, and for receivers of webhooks."""
+    """Yields (place, operation) for clients, and for receivers of webhooks."""
     document = openapi.document()
     for group in ("paths", "webhooks"):
         for place, item in document[group].items():
@@ -119,7 +119,7 @@ def test_the_codes_of_the_document_are_those_of_the_program():
 
 
 def test_every_documented_answer_was_seen(request):
-    """Runs last (conftest.py): some test received each status of each endpoint and each error code."""
+    """This test runs last (conftest.py): some test received each status of each endpoint and each error code."""
     if not request.config.imgward_is_whole:
         pytest.skip("only some of the tests were run")
     unseen = [f"{verb} {template} {status}" for template, verb, status in openapi.unseen()] + openapi.codes_unseen()

@@ -60,7 +60,7 @@ def test_an_order_without_metadata_has_no_member(client, fields):
 
 
 def test_the_largest_metadata_comes_back(client):
-    """20 pairs of the longest keys and values, in characters of four bytes."""
+    """The order has 20 pairs with the longest keys and values, in characters of four bytes."""
     largest = {"😀" * 38 + f"{number:02d}": "😀" * 500 for number in range(20)}
     order = make(client, metadata=largest).data["orderId"]
     assert client.detail(order).data["metadata"] == largest
@@ -129,7 +129,7 @@ def test_a_bad_filter_is_named(client, query, field, message):
 
 
 def test_a_list_finds_indexed_orders_by_metadata(stack):
-    """The same results before and after the worker has indexed the orders, with other filters, and after deletion."""
+    """A list finds the same before and after the worker has indexed the orders, with other filters, and after a deletion."""
     known_orders = KnownOrders(stack, 200, 11, age_ms=100 * 86400000, oldest={"status": "expired"})
     client = known_orders.client
     known_orders.wait_indexed(100)

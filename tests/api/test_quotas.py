@@ -1,4 +1,4 @@
-"""What an account may have, store and create; issue 50."""
+"""Limits on the orders, the stored bytes and the other objects of an account; issue 50."""
 import subprocess
 import threading
 import time
@@ -21,7 +21,7 @@ def usage(account):
 
 
 def fresh(account):
-    """The account's next request reads its limits: the pool caches keys for api.key_cache_s."""
+    """Makes the account's next request read the limits, because the pool caches keys for api.key_cache_s."""
     account.key = account.stack.key_new(account.account)
     return account
 
@@ -76,7 +76,7 @@ def test_a_request_that_is_too_much_without_any_use_is_invalid(stack):
 
 
 def locks_expire(account):
-    """The lock of a key leads a creation within five seconds to its replay."""
+    """Deletes the locks of keys. For five seconds, the lock of a key would lead a creation to its replay."""
     for name in account.stack.redis("KEYS", f"*idempotency:{account.account}:*").split():
         account.stack.redis("DEL", name)
 
@@ -123,7 +123,7 @@ def test_concurrent_creations_do_not_exceed_a_limit(stack):
 
 # ---------------------------------------------------------------- the reserve: claims ahead of the next creations
 def busy(stack):
-    """An account with a reserve, and the keys of its orders. The worker reconciles it when a test asks for it."""
+    """An account with a reserve, and the keys of the account's orders. The worker reconciles the account only on demand."""
     account = stack.account_new()
     stack.sql(f"UPDATE account_usage SET reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
     keys = []
@@ -138,7 +138,7 @@ def reserve_key(account):
 
 
 def reserve(account):
-    """[term, orders, files, uploads] of the reserve; [] when it has no orders."""
+    """Returns [term, orders, files, uploads] of the reserve, or [] if it is empty."""
     numbers = [int(word) for word in account.stack.redis("GET", reserve_key(account)).split()]
     return numbers if numbers and numbers[1] > 0 else []
 
@@ -150,7 +150,7 @@ def claimed(account):
 
 
 def balanced(account, orders):
-    """The row counts these orders of two files and the reserve, nothing else."""
+    """Checks that the row counts these orders of two files and the reserve, nothing else."""
     _, *kept = reserve(account) or [0, 0, 0, 0]
     assert claimed(account) == [orders + kept[0], 2 * orders + kept[1], 2 * orders + kept[2], 2 * orders + kept[1]]
 
@@ -179,7 +179,7 @@ def test_a_creation_that_fails_returns_what_it_took_from_the_reserve(stack):
 
 
 def test_a_reserve_of_exactly_one_order_covers_it_in_a_later_term(stack):
-    """The claim then adds nothing; that no row changes does not mean that a limit is reached."""
+    """The claim then adds nothing. An unchanged row does not mean that a limit is reached."""
     account = stack.account_new()
     assert account.create(["a.jpg", "b.jpg"]).status == 201
     for _ in range(3):
@@ -192,7 +192,7 @@ def test_a_reserve_of_exactly_one_order_covers_it_in_a_later_term(stack):
 
 
 def test_a_covered_order_with_a_new_text_is_created_with_the_store_full(stack):
-    """The reserve was claimed while there was room; a text adds a claim, but no bytes."""
+    """The reserve was claimed while there was space. A text needs another claim, but no bytes."""
     account = stack.account_new()
     quota(account, "storedBytes", 1000)
     assert account.create(["a.jpg", "b.jpg"]).status == 201
@@ -253,7 +253,7 @@ def test_concurrent_creations_of_a_busy_account_do_not_exceed_a_limit(stack):
     for thread in threads:
         thread.join()
     assert set(statuses) == {201, 429}
-    # A process may have returned its reserve after another one's refusal.
+    # A process may have returned its reserve after a refusal of another process.
     while account.create(["a.jpg", "b.jpg"]).status == 201:
         pass
     assert account.list().page["totalItems"] == limit
@@ -261,7 +261,7 @@ def test_concurrent_creations_of_a_busy_account_do_not_exceed_a_limit(stack):
 
 def test_the_use_follows_an_order_to_its_end(stack):
     account = stack.account_new()
-    # The worker reconciles the account when the test asks for it.
+    # The worker reconciles the account only on demand.
     stack.sql(f"UPDATE account_usage SET reconciled_at = '2100-01-01' WHERE account_id = {account.account}")
     nothing = {"ordersPending": 0, "filesPending": 0, "promisedBytes": 0, "storedBytes": 0, "filesPerDay": 0,
                "textsPerDay": 0, "webhooks": 0}
@@ -288,7 +288,7 @@ def sizes_of(stack, order):
 
 
 def test_an_order_ends_with_counters_that_are_too_low(stack, jpeg):
-    """Redis, restored after a loss of power, may give a reserve twice; the database must record the order's end."""
+    """If Redis is restored after a loss of power, it may give a reserve twice. The order's end must still be recorded."""
     account = stack.account_new()
     created = account.create(["a.jpg", "b.jpg"]).data
     stack.sql(f"UPDATE account_usage SET orders_pending = 0, files_pending = 0, uploads_pending = 0, stored_bytes = 0, "
@@ -311,7 +311,7 @@ def test_stored_bytes_refuse_an_order(stack):
 
 
 def test_the_counters_are_reconciled_with_the_rows(stack):
-    """A program of the release before does not count, and an account may have no row yet."""
+    """The programs of the previous release do not count, and an account may not have a row yet."""
     account = stack.account_new()
     assert account.create(["a.jpg", "b.jpg"]).status == 201
     right = usage(account)
@@ -438,7 +438,7 @@ def test_concurrent_orders_with_the_same_texts_in_other_orders_do_not_conflict(s
 
 
 def test_a_smooth_picture_grows_to_the_floor_and_not_above_it(stack):
-    """A PNG of equal rows becomes hundreds of times as large. Pictures of few colours and small ones stay below the floor."""
+    """A PNG of equal rows becomes hundreds of times as large. Small pictures and those of few colours stay below the floor."""
     def ramps(count):
         picture = Image.new("RGB", (256 * count, 256 * count))
         up = Image.linear_gradient("L").rotate(90)

@@ -20,7 +20,7 @@ def source(*names):
 
 @pytest.fixture
 def protect(stack, tmp_path):
-    """Runs the script in a folder with a picture. A curl in front of the real one notes its arguments, and fails if FAIL is one."""
+    """Runs the script in a folder with a picture. A wrapper of curl records the arguments, and fails if FAIL is one."""
     (tmp_path / "curl").write_text(f'#!/bin/sh\nfor word; do echo "$word" >>{tmp_path}/words; [ "$word" != "$FAIL" ] || exit 18; done\n'
                                    'exec /usr/bin/curl "$@"\n', encoding="utf-8")
     (tmp_path / "curl").chmod(0o755)
@@ -46,7 +46,7 @@ def test_the_session_of_the_readme_protects_a_picture(stack, tmp_path):
 
 @shells
 def test_another_picture_of_the_same_name_is_protected(protect, shell, tmp_path):
-    """A fixed idempotency key once replayed the first order, and the result was of the wrong picture."""
+    """With a fixed idempotency key, the first order was replayed, and the result was of the wrong picture."""
     for width in (320, 200):
         picture = pictures.jpeg(width, 160)
         done = protect(picture, shell)
@@ -98,7 +98,7 @@ def test_a_name_with_brackets_is_one_file(protect, tmp_path, name):
 
 
 def test_the_first_order_of_the_installation_runs_with_the_installed_script(stack, tmp_path):
-    """packaging/test-host runs the same block on a booted Debian; here the files are in the folders of "make install"."""
+    """packaging/test-host runs the same block on a booted Debian. Here the files are in the folders of "make install"."""
     block = re.search(r"```sh\n# first-order\n(.*?)```", source("doc", "install.md"), re.S)[1]
     (tmp_path / "doc").mkdir()
     os.symlink(ROOT, tmp_path / "doc" / "imgward")
@@ -110,7 +110,7 @@ def test_the_first_order_of_the_installation_runs_with_the_installed_script(stac
                  "HOST": stack.url.removeprefix("https://"), "PICTURE": os.path.join(ROOT, "web", "samples", "before.webp")}
     done = subprocess.run(["bash", "-e"], input=block, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "protect.sh" not in done.stderr, done
-    # The seed of the order changes the share by a point.
+    # The share varies by a percentage point with the seed of the order.
     printed = re.search(r"^    (before\.webp: protection \w+, )\d+( %; .*)$", source("doc", "install.md"), re.M)
     assert re.fullmatch(re.escape(printed[1]) + r"\d+" + re.escape(printed[2]) + "\n", done.stdout), done
 

@@ -1,4 +1,4 @@
-"""Images as real clients send them: unusual or slightly damaged files are accepted, other formats are refused by
+"""Pictures as real clients send them. Unusual or slightly damaged files are accepted, other formats are refused by
 name, and notes describe facts about complete results.
 """
 import struct
@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 320, 288
 
 
 def scan_of_zeros(data):
-    """Spectral selection 0,0 in a sequential scan."""
+    """Writes the spectral selection 0,0 to a sequential scan."""
     at = data.index(b"\xff\xda")
     end = at + 2 + struct.unpack(">H", data[at + 2:at + 4])[0]
     return data[:end - 3] + b"\0\0\0" + data[end:]
@@ -45,7 +45,7 @@ def orientation(kind, value):
 
 
 def files():
-    """name: (bytes, code of its note or None)."""
+    """Returns {name: (bytes, code of the note or None)}."""
     jpeg = pictures.jpeg(WIDTH, HEIGHT)
     png = pictures.png(WIDTH, HEIGHT)
     webp = pictures.webp(WIDTH, HEIGHT)
@@ -92,7 +92,7 @@ def test_the_pixels_are_those_of_the_file(protected):
 
 def test_notes_have_the_expected_codes(protected):
     made, order, _ = protected
-    # Strength low: compression leaves less than half of it in most of the lossy files.
+    # With strength low, compression leaves less than half of the change in most of the lossy files.
     notes = {file["fileName"]: file["note"] and file["note"]["code"] for file in order["files"] if file["protection"]["word"] == "strong"}
     assert notes == {name: note for name, (_, note) in made.items() if name in notes}
     assert {"damaged text.png", "no end.png"} <= set(notes)

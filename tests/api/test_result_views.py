@@ -1,4 +1,4 @@
-"""What tells results apart: a thumbnail of each, a word in their names, the time of a deletion."""
+"""Clients distinguish results by a thumbnail of each, a word in the names, and the time of the deletion."""
 import io
 import re
 import urllib.parse
@@ -34,7 +34,7 @@ def test_each_file_has_a_thumbnail_of_its_result_and_the_order_that_of_its_first
         assert all(abs(one - two) < 6 for one, two in zip(mean(thumbnail), mean(pictures.decode(data))))
     assert shown(client, order["thumbnailImageUrl"]).size == (320, 160)
     assert sorted(stack.stored(order["orderId"])) == ["out"] * 3 + ["thumb"] * 3 + ["zip"]
-    # Only the account gets URLs, and a URL is of one file.
+    # Only the account gets URLs, and a URL is valid for one file only.
     assert stack.account_new().detail(order["orderId"]).status == 404
     path = urllib.parse.urlsplit(urls[0])
     for place in ("2", "3", "9", "0", "-1", "1/1", "x", ""):

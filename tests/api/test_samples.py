@@ -1,4 +1,4 @@
-"""The samples of the reference: each is valid in its language, and some of them run against the stack."""
+"""The samples of the reference: each is valid in its language, and some run against the stack."""
 import os
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def samples(anonymous):
 
 @pytest.fixture
 def run(language, stack, client, tmp_path):
-    """Runs a program of a language; its output."""
+    """Runs a program of a language; returns the output."""
     ca = stack.environment["IMGWARD_CA"]
     environment = {**os.environ, "IMGWARD_URL": stack.url, "IMGWARD_KEY": client.key, "CURL_CA_BUNDLE": ca, "SSL_CERT_FILE": ca, "NODE_EXTRA_CA_CERTS": ca}
 

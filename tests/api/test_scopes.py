@@ -1,4 +1,4 @@
-"""API keys that are limited: what each scope allows at every documented endpoint, and how a refusal reads."""
+"""API keys that are limited: the endpoints that each scope allows, and the response to other requests."""
 import json
 import subprocess
 import uuid
@@ -69,7 +69,7 @@ def test_a_missing_order_is_missing_for_a_limited_key(owner, stack):
 
 
 def test_a_confirmation_needs_the_scope_of_the_order(owner):
-    """The order is in the body; a refusal tells nothing about it and does not start it."""
+    """The order is in the body. A refusal does not report anything about the order and does not start it."""
     for scope in KINDS:
         client = limited(owner, scope)
         for kind in KINDS:

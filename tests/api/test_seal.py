@@ -1,5 +1,5 @@
-"""Worker and doctor in a container that lacks parts of the seal: it is logged once, and processing continues or is
-refused."""
+"""Worker and doctor in a container that lacks parts of the seal: the lack is logged once, and processing continues or
+is refused."""
 import contextlib
 import json
 import os
@@ -29,7 +29,7 @@ def test_doctor_names_the_missing_parts_of_the_seal(stack):
 
 
 class Worker:
-    """The stack's worker under a container's rules; the normal worker is restored at the end."""
+    """The stack's worker under the rules of a container; the normal worker is restored at the end."""
 
     def __init__(self, stack, rules, code=0, **worker_keys):
         self.stack, self.rules, self.code, self.keys = stack, rules, code, worker_keys
@@ -37,7 +37,7 @@ class Worker:
 
     def __enter__(self):
         self.stack.part("stop", "worker")
-        # Set while no worker runs, and reset before the normal one starts, because some keys need a restart.
+        # Set while no worker runs, and reset before the normal worker starts, because some keys need a restart.
         self.configured = contextlib.ExitStack()
         for key, value in self.keys.items():
             self.configured.enter_context(self.stack.configured("worker", key, value))

@@ -1,4 +1,4 @@
-"""Fair shares of the pool: limits before work, requests in progress, invalid keys, connections of uploads."""
+"""Fair shares of the pool: limits that are checked first, requests in progress, invalid keys, connections of uploads."""
 import http.client
 import json
 import os
@@ -22,7 +22,7 @@ LARGE = 1000000
 
 
 def pool_cpu_s(stack):
-    """CPU seconds that the processes of the pool have used."""
+    """Returns the CPU seconds that the processes of the pool have used."""
     ticks = 0
     for pid in client_module.children(stack.pid("api")):
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
@@ -84,7 +84,7 @@ def test_a_refused_large_creation_burns_no_key(client):
 # ---- Requests in progress
 
 class TableLock:
-    """Holds the table of orders, so that requests that read it stay in progress."""
+    """Locks the table of orders, so that requests that read it stay in progress."""
 
     def __init__(self, stack):
         self.words = ["mariadb", "--no-defaults", "-n", "-N", "-S", stack.environment["IMGWARD_DB_SOCKET"], "imgward"]
@@ -110,7 +110,7 @@ def lock(stack):
 
 
 def at_once(count, call):
-    """Starts calls in threads; returns the answers' list, which fills, and the threads."""
+    """Starts calls in threads; returns the list that receives the responses, and the threads."""
     answers = []
     threads = [threading.Thread(target=lambda: answers.append(call())) for _ in range(count)]
     for thread in threads:
@@ -119,7 +119,7 @@ def at_once(count, call):
 
 
 def until(condition, seconds=12):
-    """Requests that wait for the table end after 15 s (database.timeout_s of the tests)."""
+    """Waits for a condition. Requests that wait for the table end after 15 s (database.timeout_s of the tests)."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -132,7 +132,7 @@ def refused_now(answer):
 
 
 def test_an_account_has_so_many_requests_in_progress(stack, lock):
-    """The plan free has four; others are served meanwhile, and the places are free again afterwards."""
+    """The plan free has four. Other accounts are served meanwhile, and the places are free again afterwards."""
     client, other = stack.account_new("free", None), stack.account_new()
     lock.take()
     answers, threads = at_once(7, lambda: client.detail(5))
@@ -183,7 +183,7 @@ def test_a_killed_process_leaves_no_request_in_progress(stack, lock):
 
 
 def test_statements_of_the_pool_end_in_the_server(stack, lock):
-    """A statement that no process waits for any longer must not go on in the server."""
+    """If no process waits for a statement any longer, the statement must not continue in the server."""
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         timeout_s = int(re.search(r"^timeout_s = (\d+)", file.read(), re.M)[1])
     client = stack.account_new()
@@ -212,7 +212,7 @@ def test_a_statement_that_is_ended_is_named(stack, lock):
 # ---- Invalid keys
 
 def flood(stack, count, key, source, path=f"{ORDERS}?limit=1"):
-    """Statuses of count requests on one connection."""
+    """Sends count requests on one connection; returns the statuses."""
     found = []
     with Wire(stack, source=source) as wire:
         for _ in range(count):
@@ -223,7 +223,7 @@ def flood(stack, count, key, source, path=f"{ORDERS}?limit=1"):
 
 @pytest.mark.parametrize("kind", ["revoked", "unknown"])
 def test_a_dead_key_does_not_lock_out_its_successor(stack, client, kind):
-    """A forgotten job goes on with a dead key; every process has throttled the address."""
+    """A forgotten job still uses a dead key, so every process has throttled the address."""
     address = {"revoked": "127.0.0.41", "unknown": "127.0.0.42"}[kind]
     dead = stack.key_new(client.account)
     if kind == "revoked":
@@ -272,7 +272,7 @@ class Trickle:
         self.wire.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n" + "x" * 100)
 
     def refusal(self):
-        """Status and body of an answer before the body is complete, or None."""
+        """Returns status and body of a response that comes before the body is complete, or None."""
         self.wire.socket.settimeout(0.1)
         try:
             status, headers, body = self.wire.answer()
@@ -285,7 +285,7 @@ class Trickle:
 
 
 def refusals_of(held, count):
-    """The refusals among uploads, once there are count of them, and those that follow soon."""
+    """Waits for count refusals among uploads; returns these and those that follow soon."""
     sockets = [one.wire.socket for one in held]
     until(lambda: len(select.select(sockets, [], [], 0)[0]) >= count, 60)
     time.sleep(1)
@@ -311,7 +311,7 @@ def test_a_url_has_two_uploads_at_a_time(stack, client, anonymous):
 
 
 def test_a_stranger_does_not_keep_the_owner_of_a_url_out(stack, client, anonymous):
-    """A refused upload lingers while nginx discards its body; it does not count as an upload of the URL or address."""
+    """A refused upload stays open while nginx discards the body, but does not count as an upload of the URL or address."""
     url = client.create().data["files"][0]["uploadUrl"]
     forged = url.partition("?")[0] + "?e=9999999999&m=1&k=one&s=" + "A" * 43
     held = [Trickle(stack, forged) for _ in range(40)]
@@ -324,7 +324,7 @@ def test_a_stranger_does_not_keep_the_owner_of_a_url_out(stack, client, anonymou
 
 
 def test_an_address_has_so_many_uploads_at_a_time(stack, client, anonymous):
-    """32, as nginx/http.conf says; another address is not affected."""
+    """The limit is 32 (nginx/http.conf). Another address is not affected."""
     urls = [file["uploadUrl"] for file in client.create([f"{number}.jpg" for number in range(40)]).data["files"]]
     held = [Trickle(stack, url, "127.0.0.45") for url in urls]
     try:

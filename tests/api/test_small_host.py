@@ -1,4 +1,4 @@
-"""A host with little memory: a picture that it cannot hold is refused with the size that it can."""
+"""A host with little memory refuses a picture that it cannot hold, and names the size that it can."""
 import contextlib
 import re
 
@@ -8,7 +8,7 @@ import bombs
 import pictures
 from remotes import Remotes
 
-# A PNG of 24 megapixels and 16 bits: 415 MB while it is encoded, of which the header is enough.
+# A PNG of 24 megapixels and 16 bits needs 415 MB while it is encoded; the header is enough to refuse it.
 LARGE = bombs.png(6000, 4000, 16, 2)
 SENTENCE = re.compile(r"The picture is 6000 x 4000 px and needs about (\d+) MiB to be processed; 224 MiB are allowed\. "
                       r"Scale it to (\d+) x (\d+) px or less\.")
@@ -16,7 +16,7 @@ SENTENCE = re.compile(r"The picture is 6000 x 4000 px and needs about (\d+) MiB 
 
 @contextlib.contextmanager
 def host_of(stack, mib):
-    """API and worker of a host whose image processes have so much memory."""
+    """API and worker of a host whose image processes have this much memory."""
     def restart():
         for part in ("worker", "api"):
             stack.part("stop", part)
@@ -45,7 +45,7 @@ def test_an_upload_that_the_host_cannot_hold_is_refused_with_the_size_that_fits(
     name, sentence = answer.json["message"].split(": ", 1)
     needed, width, height = map(int, SENTENCE.fullmatch(sentence).groups())
     assert name == "large.png" and needed > 224 and 3000 < width < 6000 and abs(width * 2 - height * 3) < 6
-    # The URL takes a smaller picture, and the order is whole.
+    # The URL accepts a smaller picture, and the order completes.
     assert client.upload(large, pictures.png(320, 280)).status == 201
     assert client.confirm(created.data["orderId"]).status == 200
     assert client.wait(created.data["orderId"])["status"] == "complete"

@@ -1,6 +1,6 @@
 """The client's specification, one test per row, in its order and wording, only over HTTPS.
 
-The name of a test begins with the section of its row. Other files test behaviour that the document leaves open.
+The name of a test begins with the section of the row. Other files test behaviour that the document leaves open.
 """
 import datetime
 import re
@@ -37,7 +37,7 @@ def is_url(value):
 
 
 def is_date_time(value):
-    """ISO 8601 with an offset."""
+    """True for ISO 8601 with an offset."""
     return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).tzinfo is not None
 
 
@@ -62,7 +62,7 @@ def source():
 
 @pytest.fixture(scope="module")
 def bodies(source):
-    """For each creation with files: a body with count files."""
+    """For each creation with files, a function that returns a body with count files."""
     def file(kind, number):
         more = {"anti-ai": {}, "anti-ai/with-urls": {"imageUrl": source.url("/photo.jpg")},
                 "wtr-embed": {"watermarks": [{"text": "for Ada"}]}}
@@ -92,7 +92,7 @@ def confirm(client, order):
 
 
 def protected(client, create, *files, **fields):
-    """A finished anti-AI order of (name, data) by upload, with the data of its creation."""
+    """Returns a finished anti-AI order of (name, data) by upload, with the data of the creation."""
     created = ok(create("anti-ai", files=[{"fileName": name} for name, _ in files], **fields))
     for file, (_, data) in zip(created["files"], files):
         put(client, file, data)
@@ -147,7 +147,7 @@ def known_orders(client, create):
 
 @pytest.fixture(scope="module")
 def later(client, create, known_orders):
-    """Another one, with orders that have not expired (section 3: seven days)."""
+    """A second set, with orders that have not expired (section 3: seven days)."""
     return KnownOrders(client, create)
 
 
@@ -322,7 +322,7 @@ def test_2_3_file(create):
 
 @pytest.mark.parametrize("place", ["in file", "beside it"])
 def test_2_3_include_original(create, place):
-    """Its location is not shown in the document: both are accepted."""
+    """The document does not say where the member belongs, so both places are accepted."""
     more = {"includeOriginal": True, "originalFile": {"fileName": "first.jpg"}}
     answer = create("wtr-extract", file={"fileName": "a.jpg", **more}) if place == "in file" else create("wtr-extract", **more)
     assert is_url(ok(answer, 201)["file"]["originalFile"]["uploadUrl"])
@@ -518,7 +518,7 @@ def test_2_8_ticks(known_orders, client):
 
 @pytest.fixture(scope="module")
 def hook(client):
-    """The document does not show how to create one; the contract does."""
+    """The document does not show how a webhook is created; the contract does."""
     return ok(client.post(f"{BASE}/webhooks", {"name": "first name", "url": "https://you.example/hook"}), 201)
 
 
@@ -585,7 +585,7 @@ def test_3_failed(known_orders, client):
 
 
 def test_3_expired(known_orders, client, stack):
-    """Advances the clock for all existing orders; later tests in this file use new ones."""
+    """Advances the clock for all existing orders, so later tests in this file use new orders."""
     order = known_orders.complete["orderId"]
     with stack.configured("test", "clock_offset_s", str(8 * DAY_S)):
         assert client.wait(order, until=("expired",))["status"] == "expired"
@@ -816,7 +816,7 @@ def test_5_every_endpoint_requires_the_header(client, anonymous, method, path):
 
 
 def test_5_a_key_is_shown_once(client, stack):
-    """The document has an account's settings page; here the operator creates the key."""
+    """In the document the user creates the key on a settings page; here the operator does."""
     assert client.key not in stack.ctl("key", "list", client.account)
 
 

@@ -1,4 +1,4 @@
-"""The database's memory after orders of many shapes: the statement of a creation grows with its files and texts."""
+"""The database's memory after orders of many shapes: the statement of a creation grows with the files and texts."""
 import concurrent.futures
 import json
 import random
@@ -24,7 +24,7 @@ def create_all(client, shapes):
 
 
 def test_orders_of_many_shapes_do_not_fill_the_databases_memory(client, stack):
-    """Compares with as many orders of one shape, whose rows also take memory."""
+    """Compares with as many orders of one shape, because rows take memory, too."""
     shapes = [(files, texts, is_mixed) for files in range(20, 101) for texts in range(2, 11) for is_mixed in (False, True)]
     random.Random(1).shuffle(shapes)
     create_all(client, [(60, 6, False)] * 100)

@@ -9,7 +9,7 @@ from client import ORDERS
 from remotes import Remotes
 from receiver import Receiver
 
-# Several sweeps of the worker (worker.sweep_ms): work that was going to start has started.
+# Several sweeps of the worker (worker.sweep_ms), after which all work that was due has started.
 SWEEPS_S = 6
 
 
@@ -71,7 +71,7 @@ def test_signed_urls_of_a_suspended_account_answer_403(stack, anonymous, jpeg):
 
 
 def test_an_upload_that_arrives_during_the_suspension_leaves_nothing(stack, anonymous, jpeg):
-    """The check of the body's end refuses it: the check before the body was passed while the account was active."""
+    """The check at the end of the body refuses the upload; the check before the body was made while the account was active."""
     client = stack.account_new()
     created = client.create(["a.jpg"], kind="wtr-embed", watermarks=[{"text": "x"}]).data
     upload = created["files"][0]["uploadUrl"]
@@ -103,7 +103,7 @@ def test_jobs_of_a_suspended_account_wait(stack, jpeg, kind):
             else:
                 order = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/a.jpg")}], kind="anti-ai/with-urls").data
             suspend(stack, client)
-        # The worker serves others meanwhile.
+        # Meanwhile the worker serves other accounts.
         assert other.order_whole([("a.jpg", jpeg)])["status"] == "complete"
         time.sleep(SWEEPS_S)
         assert remotes.count("/a.jpg") == 0
@@ -115,7 +115,7 @@ def test_jobs_of_a_suspended_account_wait(stack, jpeg, kind):
 
 
 def test_more_suspended_accounts_than_a_lease_considers_delay_no_other(stack, jpeg):
-    """A lease considers 64 accounts; those of suspended ones are skipped, and the next lease goes on after them."""
+    """A lease considers 64 accounts. It skips suspended accounts, and the next lease continues after them."""
     waiting = [stack.account_new() for _ in range(3)]
     with worker_stopped(stack):
         order = waiting[0].create(["a.jpg"]).data["orderId"]
@@ -146,7 +146,7 @@ def test_deliveries_of_a_suspended_account_wait(stack, jpeg, receiver):
         assert time.monotonic() < end, "no attempt has failed"
         time.sleep(0.1)
     suspend(stack, client)
-    # The first attempt seems to have failed long ago, so the next failure would deactivate the webhook; it is due now.
+    # The first attempt failed long ago, so another failure would deactivate the webhook. The next attempt is due now.
     stack.sql(f"UPDATE webhooks SET first_failure_at = UTC_TIMESTAMP(3) - INTERVAL 6 DAY WHERE id = {hook};"
               f"UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3) WHERE webhook_id = {hook}")
     time.sleep(SWEEPS_S)

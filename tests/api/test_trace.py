@@ -24,7 +24,7 @@ def parent(trace, flags="01"):
 
 
 def lines(stack, wanted, *names):
-    """The log lines that have a text, as objects by the log's name."""
+    """Returns the log lines that contain a text, as objects by the log's name."""
     found = {}
     for name in names:
         with open(os.path.join(stack.environment["IMGWARD_LOG"], name + ".log"), encoding="utf-8") as file:
@@ -33,7 +33,7 @@ def lines(stack, wanted, *names):
 
 
 def request_line(stack, answer, seconds=60):
-    """The pool's and nginx's line of an answer."""
+    """Returns the lines of a response in the logs of pool and nginx."""
     end = time.monotonic() + seconds
     wanted = answer.headers["X-Request-Id"]
     while True:
@@ -61,7 +61,7 @@ def hook_new(account, receiver):
 
 
 def order_run(account, trace=None, flags="01", confirm=None):
-    """An order of one picture; its creation has the trace, its confirmation the headers confirm."""
+    """Runs an order of one picture. The creation has the trace, the confirmation the headers confirm."""
     created = account.post(f"{ORDERS}/anti-ai", {"idempotencyKey": uuid.uuid4().hex, "files": [{"fileName": "a.jpg"}]},
                            headers=parent(trace, flags) if trace else None)
     assert created.status == 201, created
@@ -158,7 +158,7 @@ INVALID = {
 
 @pytest.mark.parametrize("name", [*VALID, *INVALID])
 def test_pool_and_nginx_read_the_same_traces(stack, client, name):
-    """nginx asks the pool for the trace, and reads the header itself where the pool does not answer (TRACE)."""
+    """nginx asks the pool for the trace. If the pool does not answer (TRACE), nginx reads the header."""
     headers = {"traceparent": {**VALID, **INVALID}[name]}
     answer = client.get(ORDERS + "?limit=1", headers=headers)
     assert answer.status == 200

@@ -50,7 +50,7 @@ def nothing_is_left(stack, order):
 
 
 def test_each_result_is_put_to_its_target_with_its_content_type(client, stack, remotes):
-    """The content type is that of the bytes, not of the names."""
+    """The content type depends on the bytes, not on the names."""
     remotes.gives["/good.png"] = pictures.png(200, 200)
     created = client.create(
         [{"fileName": "a.png", "imageUrl": remotes.url("/good.jpg")}, {"fileName": "b.jpg", "imageUrl": remotes.url("/good.png")}],
@@ -97,7 +97,7 @@ def test_a_target_that_refuses_only_fails_its_file(client, stack, remotes, statu
 
 
 def test_an_expired_target_fails_without_a_request(client, stack, remotes):
-    """The target expires while its source is fetched."""
+    """The target expires while the source is fetched."""
     gate = threading.Event()
     remotes.gives["/late"] = ("gate", gate, pictures.jpeg(300, 200, seed=72))
     created = client.create([{"fileName": "0.jpg", "imageUrl": remotes.url("/late")}], kind="anti-ai/with-urls",
@@ -149,7 +149,7 @@ def test_an_unreachable_target_fails_after_five_attempts(client, stack, remotes)
 
 
 def test_retries_end_with_the_targets_time(client, stack, remotes):
-    """The target asks for a retry after its URL has expired: no retry is made."""
+    """If the target asks for a retry after the end of its URL, no retry is made."""
     remotes.takes["/brief"] = (503, {"Retry-After": "600"}, b"")
     created = client.create([{"fileName": "a.jpg", "imageUrl": remotes.url("/good.jpg")}], kind="anti-ai/with-urls",
                             mode={"zeroCopy": True}, outputTargets=[

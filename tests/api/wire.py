@@ -1,4 +1,4 @@
-"""Raw bytes over the network, as no correct client sends them."""
+"""Raw bytes over the network, which no correct client sends."""
 import os
 import re
 import socket
@@ -16,7 +16,7 @@ class Wire:
                                          source_address=(source, 0) if source else None)
         self.socket = stack.tls.wrap_socket(plain, server_hostname=parts.hostname)
         self.host = parts.netloc
-        self.data = b""  # received after the last answer
+        self.data = b""  # received after the last response
 
     def __enter__(self):
         return self
@@ -28,7 +28,7 @@ class Wire:
         self.socket.sendall(data.encode("latin-1") if isinstance(data, str) else data)
 
     def rest(self):
-        """All bytes until the peer closes."""
+        """Returns all bytes until the peer closes."""
         data = self.data
         try:
             while piece := self.socket.recv(65536):
@@ -38,7 +38,7 @@ class Wire:
         return data
 
     def answer(self):
-        """One response with Content-Length: status, headers in lower case, body."""
+        """Returns one response with Content-Length: status, headers in lower case, body."""
         while b"\r\n\r\n" not in self.data:
             self.receive()
         head, _, self.data = self.data.partition(b"\r\n\r\n")
@@ -56,7 +56,7 @@ class Wire:
         self.data += piece
 
     def answers(self, request, count):
-        """The responses to count equal requests, which are sent at once: a slow machine reaches a limit, too."""
+        """Returns the responses to count equal requests, sent in one write so that a slow machine reaches a limit, too."""
         self.send(request * count)
         return [self.answer() for _ in range(count)]
 
@@ -71,12 +71,12 @@ def head_read(head):
 
 
 def statuses(data):
-    """Statuses of all responses in a stream of bytes, except "100 Continue"."""
+    """Returns the statuses of all responses in a stream of bytes, except "100 Continue"."""
     return [int(word) for word in re.findall(rb"(?:^|\r\n|\}|\n)HTTP/1\.1 (\d{3})", data) if word != b"100"]
 
 
 def fastcgi(stack, parameters, body=b"", is_whole=True):
-    """The pool's response to a FastCGI client that bypasses nginx; the body is complete or broken off."""
+    """Returns the pool's response to a FastCGI client that bypasses nginx; the body is complete or broken off."""
     def record(kind, content=b""):
         return struct.pack("!BBHHBx", 1, kind, 1, len(content), 0) + content
     given = {"REQUEST_ID": uuid.uuid4().hex, **parameters}
