@@ -195,6 +195,7 @@ class Stack:
 
     def sql(self, statement):
         """Runs a statement as the administrator of the database; returns the rows as lists of text.
+
         As in the programs, a statement reads committed rows. The client escapes line feeds and tabs in values, but no other
         line ends, which a digest may contain.
         """

@@ -18,7 +18,7 @@ PROVOKED = {"pool.forked": "api process", "pool.reaped": "api process", "child.s
 
 
 class Setting:
-    """Everything that breakages act on."""
+    """The parts on which breakages act."""
 
     def __init__(self, stack, faults, workload, random_, mounts):
         self.stack = stack
@@ -70,7 +70,7 @@ def api_reload(setting):
 
 
 def api_stopped(setting):
-    """As an operator restarts it: requests in progress are finished, new ones get 503."""
+    """Stops the pool as an operator does: requests in progress are finished, new requests get 503."""
     setting.stack.part("stop", "api")
     setting.stack.part("start", "api")
 
@@ -96,7 +96,7 @@ def worker_stopped(setting):
 
 
 def worker_frozen(setting):
-    """Longer than a lease: another worker takes the jobs, and outcomes of this one are rejected."""
+    """Freezes a worker for longer than a lease: another worker leases the jobs, and the outcomes of the first are rejected."""
     supervisor_kill(setting.stack, "worker", signal.SIGSTOP)
     time.sleep(setting.random.uniform(0.5, 7))
     supervisor_kill(setting.stack, "worker", signal.SIGCONT)
@@ -229,7 +229,7 @@ def uploads_full(setting):
 
 
 def database_full(setting):
-    """Uses orders that need much space: a hundred watermark texts each."""
+    """Orders that need much space, with a hundred watermark texts each, fill the database."""
     def texts():
         files = [{"fileName": f"{file}.jpg", "watermarks": [{"text": f"{uuid.uuid4().hex * 30}"} for _ in range(10)]}
                  for file in range(10)]
@@ -256,7 +256,7 @@ def connected(setting):
 
 
 def clients_cut(setting):
-    """Creations whose client disconnects before the response, and uploads that break off."""
+    """Clients disconnect before the response to a creation, or break off an upload."""
     client = setting.workload.client
     for number in range(8):
         body = f'{{"idempotencyKey": "{uuid.uuid4().hex}", "files": [{{"fileName": "cut.jpg"}}]}}'
@@ -295,14 +295,14 @@ def clients_slow(setting):
 
 # ---------------------------------------------------------------- clocks
 def clock_stepped(setting):
-    """Steps the service's clock by half an hour; the database's clock stays."""
+    """Steps the service's clock by half an hour; the database's clock does not change."""
     step = setting.random.choice([1800, -1800, 60, -60])
     with setting.stack.configured("test", "clock_offset_s", str(step)):
         time.sleep(1)
 
 
 def database_clock(setting, hours):
-    """Simulates a step of the database's clock: moves all its timestamps the other way."""
+    """Simulates a step of the database's clock by moving all timestamps the other way."""
     time.sleep(0.3)
     for _ in range(2):
         sql_quietly(setting, f"UPDATE jobs SET available_at = available_at - INTERVAL {hours} HOUR, lease_until = lease_until - INTERVAL "
@@ -330,7 +330,7 @@ MOUNTED = {"store_full": "store", "store_full_long": "store", "uploads_full": "n
 
 
 class Breakage:
-    """A breakage: its name in the output of the round, and its function."""
+    """A breakage: the name in the output of the round, and the function."""
 
     def __init__(self, name, act, point=None, **arming):
         self.name = name
@@ -353,7 +353,7 @@ class Breakage:
 
 
 def of_point(point, random_, action=None):
-    """A breakage at a fault point: kill, fail or delay at one of the first times it is reached."""
+    """Returns a breakage at a fault point: kill, fail or delay, one of the first times that it is reached."""
     action = action or random_.choice(["kill"] * 3 + ["delay"] + ["fail"] * (2 if point.can_fail else 0))
     often = point.name.startswith(("db.", "redis.", "store.add", "request.", "limit."))
     nth = 1 if point.name in (*PROVOKED, "worker.leased") else random_.randint(1, 40 if often else 4)

@@ -120,7 +120,7 @@ def picture_is(data, size):
 
 def downloads(client, stack, orders):
     """Every result can be downloaded completely, as a file and in the archive, as the database describes it. Every output
-    target has its result."""
+    target received its result."""
     violations = []
     for order in orders:
         if not order.is_started or order.wanted != "complete" or order.files[0].target:
@@ -175,7 +175,7 @@ def pushed(remotes, orders):
 
 
 def store_keys(stack):
-    """Files in the store: key as in the rows -> path."""
+    """Returns the files in the store by their key, as rows name it."""
     found, unfinished = {}, []
     for folder, _, names in os.walk(stack.store):
         words = os.path.relpath(folder, stack.store).split(os.sep)
@@ -197,8 +197,8 @@ def named_keys(stack):
 
 
 def store(stack, is_last=False):
-    """Every file that a row names exists with the row's digest. No other files exist, except inputs of orders that
-    have not started; those are deleted with their orders.
+    """Every file that a row names exists with the row's digest. The only other files are inputs of orders that have not
+    started, which are deleted with their orders.
     """
     violations = []
     found, _ = store_keys(stack)
@@ -228,8 +228,8 @@ def uncleared(stack):
 
 
 def deliveries(stack, receiver, secret, orders):
-    """Each finished order has one event with one delivery, received with a valid signature. The receiver got no
-    others."""
+    """Each finished order has one event with one delivery, received with a valid signature. The receiver got no other
+    deliveries."""
     violations = []
     ids = ",".join(order.id for order in orders if order.id) or "0"
     rows = stack.sql("SELECT e.order_id, e.id, e.type, COALESCE(d.status, '') FROM webhook_events e LEFT JOIN "
@@ -264,7 +264,7 @@ def deliveries_known(stack, receiver):
 
 
 def statistics(client, stack, account):
-    """Usage equals the results, including pushed ones, plus extractions."""
+    """Usage equals the number of results, including pushed results, plus that of extractions."""
     [[made]] = stack.sql("SELECT COALESCE(SUM(IF(type = 'watermarkExtract', status IN ('detected', 'undetected'), "
                          f"result_count)), 0) FROM orders WHERE account_id = {account}")
     [[used]] = stack.sql(f"SELECT COALESCE(SUM(result_count), 0) FROM usage_days WHERE account_id = {account}")

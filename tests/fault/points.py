@@ -1,6 +1,6 @@
 """The places where tests inject failures, and the file that arms them in all programs of a stack.
 
-A place is a fault point of src/base/fault.h with a part of its key, in one program or in any.
+A place is a fault point of src/base/fault.h with a part of its key, in one program or in any program.
 """
 import mmap
 import os
@@ -16,7 +16,7 @@ ACTIONS = {"kill": KILL, "fail": FAIL, "delay": DELAY}
 SLOT = struct.Struct("=iiiiiiII96s")
 API, WORKER, IMAGE, CONSOLE, ANY = "a", "w", "i", "c", ""
 
-# Name of the place, program, fault point, part of the key, capability, description. The rows follow the path of a request, then of a job.
+# Name of the place, program, fault point, part of the key, capability, description. The order is the path of a request, then of a job.
 PLACES = [
     ("pool.forked", API, "process.forked", "pool", "DIES", "supervisor of the pool: a process was forked"),
     ("pool.reaped", API, "process.reaped", "pool", "DIES", "supervisor of the pool: a dead process was reaped"),
@@ -90,7 +90,7 @@ PLACES = [
     ("reclaim.begun", WORKER, "db.statement", "SELECT o.id FROM orders o WHERE o.id >= ?", "DIES", "before the search for inputs of ended orders"),
 ]
 
-# Places of the object store's driver: only a stack whose store is a bucket reaches them (tests/cluster/test_store.py).
+# Places in the driver of the object store, which are reached only if the store is a bucket (tests/cluster/test_store.py).
 OBJECT_PLACES = [
     ("object.asked", ANY, "object.asked", "", "FAILS", "before a request to the object store"),
     ("object.answered", ANY, "object.answered", "", "FAILS", "the object store answered; failing: its answer is lost"),
@@ -112,7 +112,7 @@ CONSOLE_PLACES = [(f"verified.{change}", CONSOLE, "user.verified", change, "DIES
 
 
 class Point:
-    """A place; number is the index of its slot in the file."""
+    """A place; number is the index of the slot in the file."""
 
     def __init__(self, number, name, program, point, key, can_fail, sentence):
         self.number = number
@@ -126,14 +126,14 @@ class Point:
 
 
 def fault_points():
-    """The rows of the header's table in its order: name -> True if the step can fail."""
+    """Returns the rows of the header's table in the same order: name -> True if the step can fail."""
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub(r"\s*\\\n\s*", " ", file.read())
     return {name: can == "FAILS" for name, can in re.findall(r'FAULT\([A-Z_]+, "([a-z_.]+)", (DIES|FAILS), "[^"]*"\)', text)}
 
 
 def table(remotes=None):
-    """The places of a list in its order, PLACES when omitted."""
+    """Returns the places of a list (by default PLACES) in the same order."""
     remotes = PLACES if remotes is None else remotes
     known = fault_points()
     for name, _, point, _, can, _ in remotes:
@@ -144,7 +144,7 @@ def table(remotes=None):
 
 
 class Faults:
-    """The file of a stack; its programs see changes immediately."""
+    """The file of a stack; the programs see changes immediately."""
 
     def __init__(self, path, remotes=None):
         self.path = path
@@ -167,7 +167,7 @@ class Faults:
         return self.read(name)[7]
 
     def arm(self, name, action, nth=1, width=1, delay_ms=0, program=""):
-        """Arms a point for width times from the nth on, in one program or in any."""
+        """Arms a point for width times from the nth on, in one program or in any program."""
         at = self.points[name].number * SLOT.size + 4
         program = program or self.points[name].program
         struct.pack_into("=i", self.map, at, NOTHING)

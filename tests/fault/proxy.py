@@ -1,13 +1,13 @@
-"""A proxy between the service and MariaDB that tears answers between two rows.
+"""A proxy between the service and MariaDB that tears responses between two rows.
 
-It reads the packets of the protocol: https://mariadb.com/kb/en/0-packet/. An answer with rows is column count, column
-definitions, EOF, rows, EOF. A torn answer ends after its first row, in one of these ways:
+It reads the packets of the protocol: https://mariadb.com/kb/en/0-packet/. A response with rows is column count, column
+definitions, EOF, rows, EOF. A torn response ends after the first row, in one of these ways:
 
 cut     the connection ends
 error   an error packet follows, as after KILL QUERY
 
-Two more ways concern the commit of an upload or of a lease: the connection ends before it (uncommitted) or before its
-answer (committed). Other commits pass.
+Two more ways concern the commit of an upload or of a lease: the connection ends before the commit (uncommitted) or before
+the response to it (committed). Other commits pass.
 """
 import contextlib
 import os
@@ -23,13 +23,13 @@ INTERRUPTED = 1317
 
 
 class Answer:
-    """The progress of one answer: which packet comes next."""
+    """The progress of one response: the packet that comes next."""
 
     def __init__(self):
         self.part, self.rows = "count", 0
 
     def take(self, packet):
-        """Notes a packet; returns its kind: head, row or end."""
+        """Records a packet; returns its kind: head, row or end."""
         is_eof = packet[4] == EOF_HEAD and len(packet) < 13
         if self.part == "count":
             self.part = "end" if packet[4] in (0, ERROR_HEAD) else "definitions"
@@ -45,7 +45,7 @@ class Answer:
 
 
 class Proxy:
-    """Listens on path and passes to the server's socket. Tears answers while how is set."""
+    """Listens on path and forwards to the server's socket. Tears responses while how is set."""
 
     def __init__(self, path, server):
         self.path, self.server = path, server
@@ -64,7 +64,7 @@ class Proxy:
         os.unlink(self.path)
 
     def tear(self, how, every=1, of=UPLOAD):
-        """Tears each answer that is the every-th one with two rows or more, or the next commit of such a statement; None: none."""
+        """Tears each every-th response of at least two rows, or the next commit of such a statement; None tears nothing."""
         self.how, self.every, self.of = how, every, of
         self.sent_at, self.silence_s = time.monotonic(), 0.0
 
@@ -81,7 +81,7 @@ class Proxy:
                 threading.Thread(target=run, args=(*ends, state), daemon=True).start()
 
     def requests(self, client, server, state):
-        """Client to server. Notes each execution, and the longest time without a request."""
+        """Forwards from client to server. Records each execution, and the longest time without a request."""
         with contextlib.suppress(OSError):
             while packet := packet_read(client):
                 with self.lock:
@@ -130,7 +130,7 @@ class Proxy:
 
 
 def note_statement(state, packet):
-    """Notes the answer of a preparation: the statement's number, if the statement is that of an upload or of a lease."""
+    """Records the response to a preparation: the statement's number, if the statement is that of an upload or of a lease."""
     for statement in (UPLOAD, LEASE):
         if packet[4] == 0 and state["prepared"].startswith(statement):
             state["known"][packet[5:9]] = statement
@@ -154,6 +154,6 @@ def bytes_read(stream, count):
 
 
 def packet_read(stream):
-    """A packet with its head of 4 bytes; b"" at the end."""
+    """Returns a packet with the head of 4 bytes; b"" at the end."""
     head = bytes_read(stream, 4)
     return head + bytes_read(stream, int.from_bytes(head[:3], "little")) if head else b""

@@ -4,8 +4,8 @@
     rounds.py --only "kill result"      rounds whose name contains the words
     rounds.py --seconds 60              as many rounds as fit
 
-Prints a line per round and a summary; exit code 1 when an invariant is violated. The seed selects the breakage,
-its time and the clients' orders. Timing on the machine is not reproducible.
+Prints a line per round and a summary; the exit code is 1 if an invariant is violated. The seed selects the breakage,
+its time and the clients' orders, but the timing on the machine is not reproducible.
 """
 import argparse
 import collections
@@ -49,7 +49,7 @@ def build():
     tree = os.environ.get("IMGWARD_FAULTS_BUILD") or os.path.join(ROOT, "build-faults")
     flags = "--enable-faults" + (" --enable-werror" if os.environ.get("CI") == "true" else "")
     with open(tree + ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several sessions may need the tree
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several sessions may build the tree
         done = subprocess.run([os.path.join(ROOT, "dev"), "build"], capture_output=True, text=True, timeout=1200,
                               env={**os.environ, "IMGWARD_BUILD": tree, "IMGWARD_CONFIGURE": flags, "CI": ""})
     if done.returncode != 0:
@@ -81,7 +81,7 @@ class Site:
         self.picture_set = PictureSet()
         self.picture_set.marked = self.mark()
         self.logs = {name: 0 for name in ("api", "worker")}
-        self.troubles = 0  # log lines of level warn and error
+        self.troubles = 0  # number of log lines of level warn and error
         self.crashes()
 
     def dev(self, verb):
@@ -91,7 +91,7 @@ class Site:
             sys.exit(f"rounds: ./dev {verb}: {done.stdout}{done.stderr}")
 
     def mount(self, name, folder, size, parts):
-        """Mounts a small file system on the folder, where the machine permits it."""
+        """Mounts a small file system on the folder if the machine permits it."""
         for part in parts:
             self.stack.part("stop", part)
         aside = folder + ".aside"
@@ -123,13 +123,13 @@ class Site:
             self.stack.part("start", part)
 
     def mark(self):
-        """A watermarked picture; extractions of this account must find the mark."""
+        """Makes a watermarked picture; extractions of this account must find the mark."""
         form, _, _, data = self.picture_set.pictures[0]
         order = embedded(self.client, [(f"marked.{form}", data, ["found in every round"])])
         return "found in every round", results(self.client, order["orderId"])[0][1]
 
     def crashes(self):
-        """Reports of crashes, and of log lines that must not occur, since the last call."""
+        """Returns reports of crashes, and of log lines that must not occur, since the last call."""
         violations = []
         for name in self.logs:
             with open(os.path.join(self.var, "log", name + ".log"), encoding="utf-8", errors="replace") as file:
@@ -141,7 +141,7 @@ class Site:
                 try:
                     entry = json.loads(line)
                 except ValueError:
-                    if "keep.sh: line" not in line:  # the shell's message that its child was killed
+                    if "keep.sh: line" not in line:  # the shell reports that the child was killed
                         violations.append(f"{name} wrote {line[:300]}")
                     continue
                 is_crash = entry.get("event") in ("child_died", "image_process_died") and entry.get("signal") in CRASHES
@@ -161,7 +161,7 @@ class Site:
 
 # ---------------------------------------------------------------- one round
 def settle(site, orders, seconds=240):
-    """Waits until all started orders are finished, cleared and notified; advances retries that are not due yet."""
+    """Waits until all started orders are finished, cleared and notified; makes later retries due."""
     end, begun = time.monotonic() + seconds, time.monotonic()
     ids = ",".join(order.id for order in orders if order.is_started) or "0"
     while time.monotonic() < end:
@@ -199,7 +199,7 @@ def until_agreed(check, seconds=60):
 
 
 def age(site):
-    """Advances time by a day, so that unconfirmed orders fail, then by a week, so that files of the others are
+    """Advances time by a day, so that unconfirmed orders fail, then by a week, so that the files of other orders are
     deleted."""
     violations = []
     with site.stack.configured("test", "clock_offset_s", str(DAY_S + 3600)):
@@ -284,11 +284,11 @@ def round_run(site, number, seed, breakage, second=None):
 
 # ---------------------------------------------------------------- all rounds
 def plan(random_, mounts, only, is_every_point):
-    """Each fault point once with kill, once with fail where possible, once as drawn; each breakage three times; in
-    random order."""
+    """Yields each fault point once with kill, once with fail if possible, and once as drawn, and each breakage three times,
+    in random order."""
     named = {point.name: point for point in points.table()}
     if is_every_point:
-        # A worker that dies with leased jobs: only then are there expired leases to sweep.
+        # If a worker dies with leased jobs, there are expired leases to sweep; otherwise there are none.
         yield breakages.of_point(named["worker.leased"], random_, "kill")
         # This failure does not happen with the servers of the stack.
         yield breakages.of_point(named["order.ids_lost"], random_, "fail")
@@ -307,7 +307,7 @@ def plan(random_, mounts, only, is_every_point):
 
 
 def second_of(random_):
-    """A second fault point during a breakage; one that can be reached without another breakage."""
+    """Returns a second fault point during a breakage, one that is reached without another breakage."""
     simple = [point for point in points.table() if point.name not in breakages.PROVOKED and not point.name.startswith("age.")]
     return breakages.of_point(random_.choice(simple), random_)
 
@@ -361,7 +361,7 @@ def main():
             kinds["with a point as well"] += second is not None
             if round_run(site, count, seed, breakage, second):
                 broken.append(count)
-            # The store is small: expiring old orders makes room.
+            # The store is small, so the expiry of old orders makes space.
             if count % 40 == 0:
                 violations = age(site) + site.crashes()
                 print("a week later: " + ("ok" if not violations else "BROKEN\n    " + "\n    ".join(violations[:20])), flush=True)

@@ -28,12 +28,12 @@ def leased(stack, order):
 
 
 def given_back(stack, order):
-    """How often the worker's log says that a job of the order was released before it started."""
+    """Returns the number of jobs of the order that the worker's log reports as released before the start."""
     return sum(str(line["order_id"]) == str(order) for line in events(stack, "job_released"))
 
 
 def charged(stack, order):
-    """Counted failures and deaths of the order's jobs."""
+    """Returns the counted failures and deaths of the order's jobs."""
     return [int(word) for word in stack.sql(f"SELECT SUM(failure_count), SUM(death_count) FROM jobs WHERE order_id = {order}")[0]]
 
 
@@ -42,7 +42,7 @@ class NotAhead(Exception):
 
 
 def wait_given_back(stack, order):
-    """Waits until the prefetched job is released. Raises NotAhead when no job was prefetched and none was released."""
+    """Waits until the prefetched job is released. Raises NotAhead if no job was prefetched and none was released."""
     since, end = time.monotonic(), time.monotonic() + 120
     while given_back(stack, order) == 0:
         if leased(stack, order) > 1:
@@ -55,7 +55,7 @@ def wait_given_back(stack, order):
 
 def with_a_job_ahead(client, stack, act, again=lambda: None):
     """Runs act(order) while the image process is stopped with one picture and another job is prefetched. Repeats with
-    a new order when the machine was too slow or the order finished too early. Returns the order and its pictures.
+    a new order if the machine was too slow or the order finished too early. Returns the order and its pictures.
     """
     for _ in range(6):
         order, data = big_order(client, 40, 256)
@@ -118,7 +118,7 @@ def test_term_releases_prefetched_jobs_and_finishes_started_ones(client, alone):
 
 
 def test_a_release_is_retried_when_the_database_is_back(client, alone):
-    """The release is retried, and the picture in progress is recorded when the database is back."""
+    """When the database is back, the release is retried and the picture in progress is recorded."""
     def act(order):
         alone.part("kill", "mariadbd")
         try:
@@ -132,9 +132,9 @@ def test_a_release_is_retried_when_the_database_is_back(client, alone):
 
 
 def test_a_paused_queue_starts_no_prefetched_job(client, alone):
-    """The worker learns of the pause with its heartbeat; until then it continues."""
+    """The worker reads the pause with the heartbeat, and continues until then."""
     with alone.configured("worker", "heartbeat_s", "1"):
-        for _ in range(4):  # again when all jobs were done before the heartbeat
+        for _ in range(4):  # again if all jobs were done before the heartbeat
             order, data = big_order(client, 40, 700)
             wait_for_progress(client, order, 1)
             paused = events(alone, "queue_paused")
@@ -154,7 +154,7 @@ def test_a_paused_queue_starts_no_prefetched_job(client, alone):
 
 
 def test_nothing_is_prefetched_behind_slow_pictures(client, alone):
-    """Another worker may be idle. 36 megapixels, because on a fast machine 12 hardly exceed the limit of one second."""
+    """Another worker may be idle. The pictures have 36 megapixels, because 12 may take less than a second on a fast machine."""
     restart(alone)
     order = large_order(client, 3, 6000)
     assert client.wait(order, 600)["completedFileCount"] == 3

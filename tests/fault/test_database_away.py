@@ -1,4 +1,4 @@
-"""The database is stopped and restarted: 503 while it is down, then requests work again and orders finish."""
+"""The database is stopped and restarted: clients get 503 while it is down; afterwards requests work and orders finish."""
 import pytest
 
 import pictures
@@ -14,7 +14,7 @@ def test_a_request_without_the_database_is_503_and_the_next_one_works(client, st
     finally:
         stack.part("start", "mariadbd")
     assert client.detail(order).status == 200
-    # Each process of the pool has to find its connection dead.
+    # Each process of the pool has to detect that its connection is dead.
     for _ in range(60):
         assert client.list().status == 200
 

@@ -1,4 +1,4 @@
-"""Memory of image processes: a picture is not charged for memory that another one holds."""
+"""Memory of image processes: a picture is not charged for memory that another picture holds."""
 import collections
 
 import pytest
@@ -10,7 +10,7 @@ from test_way_of_an_order import job
 
 @pytest.fixture(scope="module")
 def lacking(stack, tmp_path_factory):
-    """Two image processes that end without memory, or grow, at the picture of a number. served() counts each one's."""
+    """Two image processes that exit for lack of memory, or grow, at the picture of a number. served() counts the pictures of each."""
     folder = tmp_path_factory.mktemp("lacking")
 
     class Lacking:
@@ -28,7 +28,7 @@ def jobs(stack, order):
 
 
 def test_a_picture_that_lacks_memory_in_a_used_process_is_retried_in_a_fresh_one(client, stack, lacking):
-    """Each process ends at its second picture. A retry in a used process would be a second death, and final in a fresh one."""
+    """Each process ends at the second picture. A retry in a used process would be a second death."""
     lacking.set(ends_at=2)
     found = []
     for _ in range(6):

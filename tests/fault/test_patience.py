@@ -1,4 +1,4 @@
-"""Failures that are not the order's fault: a store that is not writable, a clock that was set back."""
+"""Failures for which the order is not the cause: a store that is not writable, a clock that was set back."""
 import os
 import time
 
@@ -9,7 +9,7 @@ from receiver import Receiver
 
 
 def shard(order):
-    """The folder of an order's files, computed like src/service/files/store_local.c."""
+    """Returns the folder of an order's files, computed as in src/service/files/store_local.c."""
     return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
 
 
@@ -21,7 +21,7 @@ def receiver():
 
 
 def test_a_store_that_cannot_be_written_for_long_fails_no_file(client, stack):
-    """A file in place of the results' folder, for longer than the retries of a file last."""
+    """A file stands in place of the results' folder, for longer than the retries of a file last."""
     created = client.create(["a.jpg"]).data
     order = created["orderId"]
     assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()).status == 201
@@ -50,7 +50,7 @@ def test_a_store_that_cannot_be_written_for_long_fails_no_file(client, stack):
 
 
 def test_jobs_with_times_in_the_future_are_found_after_a_clock_step(stack, receiver):
-    """Rows have timestamps from before the step: two hours in the future."""
+    """The timestamps of rows from before the step are two hours in the future."""
     client = stack.account_new()
     assert client.post("/api/v2/orders/webhooks", {"url": receiver.url("/hook")}).status == 201
     stack.sql("CREATE TRIGGER ahead_jobs BEFORE INSERT ON jobs FOR EACH ROW SET NEW.available_at = NEW.available_at + INTERVAL 2 HOUR; "

@@ -37,7 +37,7 @@ def test_connections_that_the_database_closed_are_replaced_unseen(client, stack,
 
 
 def test_redis_that_answers_nothing_delays_a_moment_only(client, stack, order):
-    """Each process waits redis.timeout_ms (250) once per redis.retry_ms (1 s), and logs it; not at each request."""
+    """Each process waits redis.timeout_ms (250) and logs that once per redis.retry_ms (1 s), not at each request."""
     processes, start = len(children(stack)), os.path.getsize(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"))
     redis = stack.pid("redis")
     os.kill(redis, signal.SIGSTOP)
@@ -55,7 +55,7 @@ def test_redis_that_answers_nothing_delays_a_moment_only(client, stack, order):
 
 def test_redis_that_forgot_its_scripts_is_taught_them_again(client, stack):
     for _ in range(5):
-        # A process that found Redis unavailable or slow does not ask it for a second.
+        # For a second, a process that found Redis unavailable or slow does not use it.
         until(lambda: all(int(client.list().headers["RateLimit-Remaining"]) < 1000000 for _ in range(40)))
         stack.redis("FLUSHALL")
         stack.redis("SCRIPT", "FLUSH")

@@ -74,7 +74,7 @@ def test_redis_back_limits_again(stack):
 
 
 def log_lines(stack, start, event):
-    """Lines of an event in the log of the pool since a size."""
+    """Returns the lines of an event in the log of the pool after a position."""
     with open(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"), "rb") as file:
         file.seek(start)
         return [line for line in file.read().splitlines() if f'"event":"{event}"'.encode() in line]
@@ -85,7 +85,7 @@ def log_lines(stack, start, event):
     (["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], b"READONLY"),
 ])
 def test_redis_that_answers_errors_is_away(stack, client, refuse, accept, code):
-    """A process asks it once per redis.retry_ms (1 s) and logs it, not at each request."""
+    """A process tries Redis and logs the error once per redis.retry_ms (1 s), not at each request."""
     processes = len(children(stack.pid("api")))
     start = os.path.getsize(os.path.join(stack.environment["IMGWARD_LOG"], "api.log"))
     stack.redis(*refuse)

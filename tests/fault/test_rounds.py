@@ -37,5 +37,5 @@ def test_rounds_break_no_promise_and_pass_every_fault_point():
 
 
 def test_a_transaction_that_the_server_rolls_back_without_an_error_runs_again():
-    """Galera does that to some SELECTs. Round 9 breaks when the programs do not look."""
+    """Galera rolls back some SELECTs without an error. Round 9 fails if the programs do not detect that."""
     rounds("--rounds", "12", "--seed", "5", "--only", "db.rolled_back")

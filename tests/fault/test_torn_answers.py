@@ -1,6 +1,6 @@
-"""Answers that break off: of the database between two rows, and of the pool in the middle of a list.
+"""Responses that break off: of the database between two rows, and of the pool in the middle of a list.
 
-A client sees 503 with Retry-After before the first byte, and a broken connection after it, never a list that looks whole.
+Before the first byte, a client gets 503 with Retry-After; after it, a broken connection, never a list that looks whole.
 """
 import collections
 import contextlib
@@ -33,7 +33,7 @@ EPOCH_MS = 1704067200000
 def large(stack):
     """A client of an account with many orders, and the paths of its two long lists.
 
-    The orders do not expire when a later test moves the clock: that takes the worker minutes on a slow machine.
+    The orders do not expire when a later test moves the clock, because that takes the worker minutes on a slow machine.
     """
     client = stack.account_new()
     hook = client.post(WEBHOOKS, {"url": "http://127.0.0.1:9/hook"}).data["id"]
@@ -53,7 +53,7 @@ def large(stack):
 
 
 def outcome(client, path):
-    """whole, broken, or the status of an answer that is no list; a cut list that ends in order is "looks whole"."""
+    """Returns whole, broken, or the status of a response that is not a list; a cut list that ends in order "looks whole"."""
     base = urllib.parse.urlsplit(client.stack.url)
     connection = http.client.HTTPSConnection(base.hostname, base.port, context=client.stack.tls, timeout=60)
     try:
@@ -97,7 +97,7 @@ def test_a_list_that_breaks_off_never_looks_whole(large, stack, name, killed):
     def ask():
         while not is_over.is_set():
             result = outcome(client, paths[name])
-            if result == "429":  # an account has one such list at a time
+            if result == "429":  # an account may read one such list at a time
                 time.sleep(0.05)
             else:
                 seen[result] += 1
@@ -148,7 +148,7 @@ def timed(request):
 
 
 def test_a_torn_answer_is_503_and_the_connection_serves_again(client, proxy, torn):
-    """Each process of the pool meets a torn answer and its next request."""
+    """Each process of the pool gets a torn response, and serves the next request."""
     names = ["a.jpg", "b.jpg", "c.jpg"]
     order = client.create(names).data["orderId"]
     client.create(names)
@@ -161,12 +161,12 @@ def test_a_torn_answer_is_503_and_the_connection_serves_again(client, proxy, tor
         proxy.tear(None)
         answer, next_s = timed(request)
         assert answer.status == 200
-        # Waiting for the rest of a torn answer took 20 s.
+        # If a process waited for the rest of a torn response, it took 20 s.
         assert first_s < 10 and next_s < 10, (first_s, next_s)
 
 
 def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
-    """Every second answer with rows is torn for a while. The worker's loop goes on, and the order ends."""
+    """For a while, every second response with rows is torn. The worker's loop continues, and the order ends."""
     created = client.create([f"{number}.jpg" for number in range(8)]).data
     for number, file in enumerate(created["files"]):
         assert client.upload(file["uploadUrl"], pictures.jpeg(300, 300, seed=number)).status == 201
@@ -179,19 +179,19 @@ def test_a_worker_with_torn_answers_is_never_silent(client, proxy, torn):
     data = client.wait(created["orderId"], 400)
     print(json.dumps({"torn": torn_count, "silence_s": round(silence_s, 2)}))
     assert data["status"] == "complete" and data["completedFileCount"] == 8, data
-    # An idle worker sweeps every 2 s. Waiting for the rest of an answer took 20 s.
+    # An idle worker sweeps every 2 s. If it waited for the rest of a response, it took 20 s.
     assert torn_count > 0 and silence_s < 6, (torn_count, silence_s)
 
 
 def upload_files(stack, order):
-    """The order's files in the store."""
+    """Returns the order's files in the store."""
     return {os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, "in"))
             for name in names if name.startswith(f"{order}.")}
 
 
 @pytest.mark.parametrize("how, statuses", [("uncommitted", {503}), ("committed", {200, 201})])
 def test_an_upload_whose_commit_was_lost_leaves_one_file(client, stack, proxy, how, statuses):
-    """The row decides which of two uploads stays."""
+    """The row determines which of two uploads stays."""
     created = client.create(["a.jpg"]).data
     order, url = created["orderId"], created["files"][0]["uploadUrl"]
     assert client.upload(url, pictures.jpeg(300, 300, seed=1)).status == 201
@@ -206,7 +206,7 @@ def test_an_upload_whose_commit_was_lost_leaves_one_file(client, stack, proxy, h
 
 
 def test_a_job_whose_lease_was_committed_without_an_answer_is_leased_again(client, stack, proxy):
-    """The worker does not know the job, and renews the leases of others meanwhile."""
+    """The worker does not know the job, and meanwhile renews the leases of other jobs."""
     remotes, gate = Remotes(), threading.Event()
     remotes.gives["/late"] = ("gate", gate, pictures.jpeg(300, 300))
     try:
@@ -230,7 +230,7 @@ def test_a_job_whose_lease_was_committed_without_an_answer_is_leased_again(clien
 
 
 def test_reclaim_deletes_an_unnamed_upload_of_a_pending_order(client, stack):
-    """As a process leaves it that died with the database away. A young file stays: its row may follow."""
+    """A process that died while the database was down leaves such a file. A young file stays, because its row may follow."""
     created = client.create(["a.jpg"]).data
     order = created["orderId"]
     assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(300, 300)).status == 201

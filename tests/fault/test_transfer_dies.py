@@ -24,7 +24,7 @@ def test_sources_are_fetched_whole_though_the_worker_is_killed_in_mid_transfer(c
         remotes.gives[f"/{number}"] = ("gate", gate, pictures.jpeg(240, 200, seed=number))
     order = client.create([{"fileName": f"{number}.jpg", "imageUrl": remotes.url(f"/{number}")} for number in range(count)],
                           kind="anti-ai/with-urls").data["orderId"]
-    before = 0  # a fast worker has asked for all files by now
+    before = 0  # a fast worker has already requested all files
     for _ in range(2):
         end = time.monotonic() + 120
         while len(remotes.asked) < before + 4:

@@ -1,7 +1,7 @@
-"""Check and act in the web console: a password is reset between the proof of the old one and the change that it permits.
+"""Check and act in the web console: a password is reset between the proof of the old password and the change that it permits.
 
-The programs have fault points. A delay after the proof lets the other request come between. The request that is late
-must have no effect.
+The programs have fault points. A delay after the proof lets the other request come first. The delayed request must
+have no effect.
 """
 import os
 import subprocess
@@ -44,7 +44,7 @@ def stack(faults, tmp_path_factory):
 
 
 class Late:
-    """A request that waits at a fault point until answer() lets it go on and returns its answer."""
+    """A request that waits at a fault point; answer() releases it and returns the response."""
 
     LONGEST_S = 50  # nginx gives up after 60 s
 
@@ -94,7 +94,7 @@ def sessions(browser):
 
 
 def reset_holds(browser):
-    """Only the password of the reset signs in, and no session is left."""
+    """Checks that only the password of the reset signs in, and that no session is left."""
     assert sessions(browser) == [["0"]]
     for password, status in ((PASSWORD, 401), (MINE, 401), (RESET, 200)):
         browser.stack.sql("DELETE FROM sign_in_attempts")

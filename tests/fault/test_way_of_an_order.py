@@ -1,4 +1,4 @@
-"""Failures during an order: kills, crashes, restarts, lost outcomes; and the files left in the store."""
+"""Failures during an order: kills, crashes, restarts and lost outcomes. No file is left in the store."""
 import contextlib
 import json
 import os
@@ -16,7 +16,7 @@ TILE = numpy.asarray(pictures.scene(500, 500))
 
 
 def large(width, height):
-    """A JPEG that is slow to process and quick to make."""
+    """Returns a JPEG that is slow to process but quick to make."""
     tiles = numpy.tile(TILE, (height // 500 + 1, width // 500 + 1, 1))[:height, :width]
     return pictures.encode(Image.fromarray(tiles), "JPEG", quality=85)
 
@@ -31,7 +31,7 @@ def large_order(client, count, side):
 
 
 def store_keys(stack, order):
-    """The order's files in the store, with their database keys: "out/7001/12.1"."""
+    """Returns the order's files in the store by their database keys, such as "out/7001/12.1"."""
     found = set()
     for folder, _, names in os.walk(stack.store):
         kind = os.path.relpath(folder, stack.store).split(os.sep)[0]
@@ -43,7 +43,7 @@ def store_keys(stack, order):
 
 
 def named_keys(stack, order):
-    """The keys that the order's rows name."""
+    """Returns the keys that the order's rows name."""
     rows = stack.sql(
         f"SELECT store_key FROM results WHERE order_id = {order} UNION ALL SELECT zip_store_key FROM orders "
         f"WHERE id = {order} UNION ALL SELECT thumbnail_store_key FROM files WHERE order_id = {order} UNION ALL "
@@ -59,13 +59,13 @@ def until(condition, what="the condition", seconds=120):
 
 
 def events(stack, name):
-    """Lines of the worker's log with this event."""
+    """Returns the lines of the worker's log with this event."""
     with open(os.path.join(stack.environment["IMGWARD_LOG"], "worker.log"), encoding="utf-8") as file:
         return [json.loads(line) for line in file if f'"event":"{name}"' in line and line.endswith("\n")]
 
 
 def job(stack, file):
-    """Status, attempt, failures and deaths of a file's job."""
+    """Returns status, attempt, failures and deaths of a file's job."""
     row = stack.sql(f"SELECT status, attempt, failure_count, death_count FROM jobs WHERE file_id = {file}")[0]
     return row[0], *map(int, row[1:])
 
@@ -78,7 +78,7 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
     detail = client.wait(order, 400)
     assert detail["status"] == "complete" and detail["completedFileCount"] == 30
     until(lambda: store_keys(stack, order) == named_keys(stack, order), "clearing the order")
-    # 30 results, as many thumbnails, the archive.
+    # 30 results, as many thumbnails, and the archive.
     assert len(store_keys(stack, order)) == 2 * 30 + 1
     usage = stack.sql(f"SELECT SUM(result_count) FROM usage_days WHERE account_id = {client.account}")
     before = stack.sql(f"SELECT COUNT(*) FROM results r JOIN orders o ON o.id = r.order_id "
@@ -87,7 +87,7 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
 
 
 def test_leases_of_a_dead_predecessor_are_taken_over_immediately(client, stack):
-    """Long before they expire, which would take 30 s after their last renewal."""
+    """They are taken over long before they expire, which would take 30 s after the last renewal."""
     with held(stack):
         order = large_order(client, 4, 600)
         wait_for_lease(stack, order)
@@ -101,8 +101,8 @@ def test_leases_of_a_dead_predecessor_are_taken_over_immediately(client, stack):
 
 
 def test_a_file_that_kills_its_process_fails_alone_after_three_attempts(client, stack):
-    """It is the last file of its order: with one image process it runs last."""
-    for _ in range(4):  # again when it was done before the kill
+    """The file is the last of the order, so with one image process it is processed last."""
+    for _ in range(4):  # again if it was done before the kill
         created = client.create(["good.jpg", "good.webp", "poison.jpg"]).data
         for file, data in zip(created["files"], (pictures.jpeg(), pictures.webp(), large(5000, 4000))):
             assert client.upload(file["uploadUrl"], data).status == 201
@@ -146,7 +146,7 @@ def test_a_broken_picture_is_tried_once(client, stack):
 
 
 def test_term_finishes_the_pictures_in_progress(client, stack):
-    for _ in range(4):  # again when all were done before the worker received the signal
+    for _ in range(4):  # again if all were done before the worker received the signal
         order = large_order(client, 12, 1200)
         wait_for_progress(client, order, 1)
         stack.part("stop", "worker")
@@ -166,7 +166,7 @@ def test_term_finishes_the_pictures_in_progress(client, stack):
 
 
 def test_a_second_term_exits_immediately_and_nothing_is_lost(client, stack):
-    """The pictures in progress never finish, so after one TERM the worker would wait for them."""
+    """The pictures in progress never finish, so after only one TERM the worker would wait for them."""
     with held(stack):
         order = large_order(client, 4, 600)
         wait_for_lease(stack, order)
@@ -197,7 +197,7 @@ def test_image_processes_die_with_the_worker(client, stack):
 
 
 def test_a_file_the_database_wants_again_and_again_is_not_done_twice(client, stack):
-    """Takes the lease away during processing: the late result is rejected."""
+    """The lease is taken from the worker during processing, so the late result is rejected."""
     with held(stack):
         order = large_order(client, 2, 600)
         wait_for_lease(stack, order)
@@ -228,7 +228,7 @@ def test_pending_orders_are_abandoned_and_complete_ones_expire(client, stack, jp
 
 
 def store_path(stack, order, kind, rest):
-    """Path of a key in the store, derived from the order's other files of that kind."""
+    """Returns the path of a key in the store, derived from the order's other files of that kind."""
     for folder, _, names in os.walk(os.path.join(stack.store, kind)):
         if any(name.startswith(f"{order}.") for name in names):
             return os.path.join(folder, f"{order}.{rest}")
@@ -236,7 +236,7 @@ def store_path(stack, order, kind, rest):
 
 
 def test_a_result_is_kept_when_the_reply_to_its_commit_is_lost(client, stack):
-    """The reply to a commit can be lost with the connection: the rows decide."""
+    """If the reply to a commit is lost with the connection, the rows show whether it succeeded."""
     with held(stack):
         order = large_order(client, 1, 600)
         file = client.detail(order).data["files"][0]["fileId"]
@@ -254,7 +254,7 @@ def test_a_result_is_kept_when_the_reply_to_its_commit_is_lost(client, stack):
 
 
 def test_a_result_that_came_after_the_end_of_its_order_is_found(client, stack, jpeg):
-    """As a worker leaves it that dies while another finishes the order. New files, and files of unfinished orders,
+    """A worker leaves such a result if it dies while another finishes the order. New files, and files of unfinished orders,
     stay."""
     done = client.order_whole([("a.jpg", jpeg), ("b.jpg", jpeg)])["orderId"]
     stack.settled(done)

@@ -15,7 +15,7 @@ from client import ORDERS
 
 
 def big_order(client, count, side=400):
-    """A confirmed order with different pictures; its id and the pictures."""
+    """Returns the id of a confirmed order with different pictures, and the pictures."""
     data = [pictures.jpeg(side, side, seed=number) for number in range(count)]
     created = client.create([f"{number:03d}.jpg" for number in range(count)]).data
     for file, picture in zip(created["files"], data):
@@ -33,7 +33,7 @@ def wait_for_progress(client, order, count, seconds=300):
 
 
 def kill(stack, name):
-    """kill -9 of a supervisor, after it has restarted from the last kill."""
+    """Sends kill -9 to a supervisor that has restarted after the last kill."""
     end = time.monotonic() + 120
     while True:
         try:
@@ -45,7 +45,7 @@ def kill(stack, name):
 
 
 def whole_and_once(client, stack, order, data):
-    """Every file has one result with the size of its input, also in the ZIP."""
+    """Checks that every file has one result with the size of the input, also in the ZIP."""
     detail = client.wait(order, 600)
     assert detail["status"] == "complete" and detail["errors"] is None, detail
     assert detail["completedFileCount"] == len(data)
@@ -110,7 +110,7 @@ def wait_for_lease(stack, order, seconds=120):
 
 
 def image_processes(stack):
-    """Image processes of this stack: children of its worker."""
+    """Returns the image processes of this stack: children of the worker."""
     worker = str(stack.pid("worker"))
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -138,10 +138,10 @@ def test_the_api_killed_while_uploads_run(client, stack):
 
 
 def until_taken(act, away=(502, 503), seconds=120):
-    """While the pool is unavailable, responses have Retry-After and the error format, never a plain 500; later they
-    work.
+    """While the pool is unavailable, responses have Retry-After and the error format, and are never a plain 500. Later
+    requests succeed.
 
-    When a pool process dies during a request, nginx returns 502; uploads always get 503.
+    If a pool process dies during a request, nginx returns 502; uploads always get 503.
     """
     end = time.monotonic() + seconds
     while True:
@@ -176,7 +176,7 @@ def test_dead_processes_of_the_pool_are_forked_again(client, stack):
 
 
 def test_term_finishes_the_requests_in_progress(client, stack):
-    """An upload is being received when the pool gets TERM; the next pool serves."""
+    """The pool gets TERM while it receives an upload; the next pool serves."""
     created = until_taken(lambda: client.create(["a.jpg"])).data
     os.kill(stack.pid("api"), signal.SIGTERM)
     until_taken(lambda: client.upload(created["files"][0]["uploadUrl"], pictures.jpeg()), (503,))
@@ -185,7 +185,7 @@ def test_term_finishes_the_requests_in_progress(client, stack):
 
 @pytest.fixture
 def read_only_store(stack):
-    """The store's folder is mounted read-only over itself."""
+    """Mounts the store's folder read-only over itself."""
     def mount(*words):
         return subprocess.run(["mount", *words], capture_output=True, text=True, timeout=60).returncode == 0
     if not mount("--bind", stack.store, stack.store):

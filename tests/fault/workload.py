@@ -50,7 +50,7 @@ class Order:
         self.id = None
         self.files = []
         self.is_started = False   # a confirmation or the last upload was acknowledged
-        self.is_given_up = False  # will never be started
+        self.is_given_up = False  # the client never starts it
         self.wanted = "complete"
         self.text = None          # the text that an extraction must find
 
@@ -63,7 +63,7 @@ class Workload:
         self.random = random.Random(seed)
         self.seed = seed
         self.end = time.monotonic() + seconds
-        self.late_s = 0  # an answered order may be missing for so long
+        self.late_s = 0  # seconds for which an acknowledged order may be missing
         self.orders = []
         self.violations = []
         self.transient = 0
@@ -78,7 +78,7 @@ class Workload:
             self.violations.append(text)
 
     def ask(self, what, act):
-        """One attempt: the response, or None when the client should retry."""
+        """Makes one attempt; returns the response, or None if the client should retry."""
         with self.lock:
             self.requests += 1
         try:
@@ -96,7 +96,7 @@ class Workload:
         return answer
 
     def insist(self, what, act, wanted):
-        """Repeats until one of the wanted statuses comes. The second value is True if every earlier attempt got a
+        """Repeats until the response has a wanted status. The second value is True if every earlier attempt got a
         response."""
         is_clean = True
         late_end = time.monotonic() + self.late_s
@@ -109,7 +109,7 @@ class Workload:
             if answer.status in wanted:
                 return answer, is_clean
             if answer.status == 409 and not is_clean and answer.code == "ORDER_ALREADY_STARTED":
-                return answer, False  # an attempt without a response had succeeded
+                return answer, False  # an earlier attempt succeeded without a response
             raise Violation(f"{what}: {answer}")
         raise Violation(f"{what}: no answer within the time of a round")
 
@@ -162,7 +162,7 @@ class Workload:
             order.is_given_up = True
 
     def replace(self, random_):
-        """A second upload of a file replaces the first."""
+        """Uploads a file a second time, which replaces the first upload."""
         order = Order("replace")
         first, second = self.picture_set.pictures[0], self.picture_set.pictures[3]
         created = self.create(order, "anti-ai", {"files": [{"fileName": "a.jpg"}]})
@@ -245,7 +245,7 @@ class Workload:
         self.confirm(order)
 
     def looker(self, random_):
-        """A client that reads all the time; data may be late, never wrong."""
+        """A client that reads continuously; data may be late, but never wrong."""
         while not self.is_over.wait(0.05):
             with self.lock:
                 known = [order.id for order in self.orders if order.id]
@@ -262,7 +262,7 @@ class Workload:
     # ---- all clients
 
     def run(self):
-        """Runs every client once, in parallel, each starting a little later than the one before."""
+        """Runs every client once, in parallel; each starts a little later than the client before."""
         customers = [self.protect, self.embed, self.by_url, self.zero_copy, self.extract, self.replace,
                      self.zero_copy_upload, self.broken, self.wait_left]
         self.random.shuffle(customers)

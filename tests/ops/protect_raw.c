@@ -1,6 +1,7 @@
 /*
- * Protects a made-up picture and writes its samples to standard output: protect_raw WEIGHTS KERNELS.  KERNELS is a
- * name of struct conv_kernels.  test_arm.py compiles this program for several processors and compares the samples.
+ * Protects a generated picture and writes the samples to standard output: protect_raw WEIGHTS KERNELS.
+ * KERNELS is a name of struct conv_kernels. test_arm.py compiles this program for several processors and
+ * compares the samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,9 @@ static void picture_make(void)
     for (unsigned y = 0; y < height; y++)
         for (unsigned x = 0; x < width; x++)
             for (unsigned c = 0; c < 3; c++)
-                samples[y][x][c] = (uint8_t)(50 + x * (2 + c) / 10 + y / 8 + (x * x * 13 + y * y * 31) % (7 + 2 * c) +
-                                             ((x / 40 + y / 30) % 2) * 20);
+                samples[y][x][c] =
+                    (uint8_t)(50 + x * (2 + c) / 10 + y / 8 + (x * x * 13 + y * y * 31) % (7 + 2 * c) +
+                              ((x / 40 + y / 30) % 2) * 20);
 }
 
 static const struct conv_kernels *kernels_by_name(const char *name)
@@ -48,7 +50,8 @@ int main(int argc, char **argv)
     const char *why = NULL;
     const struct conv_kernels *kernels = argc == 3 ? kernels_by_name(argv[2]) : NULL;
     if (kernels == NULL || protect_new(&protect, weights, weights_read(argv[1]), &why) != IW_OK) {
-        fprintf(stderr, "protect_raw: %s\n", why != NULL ? why : "the processor does not support these kernels");
+        fprintf(stderr, "protect_raw: %s\n",
+                why != NULL ? why : "the processor does not support these kernels");
         return 2;
     }
     protect->net.kernels = kernels;

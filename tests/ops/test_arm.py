@@ -1,6 +1,6 @@
 """ARM: the anti-AI engine compiled for aarch64 and run by qemu-user gives the result of x86-64, with NEON in its hot loops.
 
-protect_raw.c is the program. The watermark engine needs FFTW for ARM, which Debian's cross compiler does not have.
+protect_raw.c is the program. The watermark engine is left out: it needs FFTW for ARM, which Debian's cross compiler lacks.
 """
 import glob
 import os
@@ -31,7 +31,7 @@ def cross():
 
 @pytest.fixture(scope="module")
 def flags():
-    """Those of the build for the engine, without a protection that only x86 has."""
+    """Returns the flags of the build for the engine, without a protection that only x86 has."""
     words = run("make", "-s", "-f", "Makefile", "-f", "-", "print", cwd=BUILD,
                 input=b"print:\n\t@echo $(libengine_a_CFLAGS) $(CFLAGS)\n").decode().split()
     return [word for word in words if word != "-fcf-protection"] + ["-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src")]
@@ -39,7 +39,7 @@ def flags():
 
 @pytest.fixture(scope="module")
 def programs(flags, tmp_path_factory):
-    """protect_raw for x86-64 and for aarch64."""
+    """Returns protect_raw for x86-64 and for aarch64."""
     folder = tmp_path_factory.mktemp("arm")
     sources = [*glob.glob(os.path.join(ROOT, "src", "engine", "protect", "*.c")), os.path.join(ROOT, "src", "engine", "image.c"),
                os.path.join(ROOT, "tests", "ops", "protect_raw.c")]
@@ -63,12 +63,12 @@ def test_arm_gives_the_samples_of_x86(programs):
     assert protected is not None and protected.size == 320 * 240 * 3
     for kernels in ("plain", "avx2", "avx512f"):
         other = samples(native, kernels)
-        if other is None:  # of another processor
+        if other is None:  # kernels of another processor
             assert kernels != "plain"
             continue
         apart = abs(protected - other)
         print(f"ARM and x86-64 {kernels}: {numpy.count_nonzero(apart)} of {apart.size} samples differ, by at most {apart.max()}")
-        # Without fused operations the rounding differs: a unit of the step can be the next one, an eighth of the change.
+        # Without fused operations the rounding differs, so a unit of the step may be the next unit, an eighth of the change.
         assert numpy.count_nonzero(apart) < apart.size / 1000
         assert kernels == "plain" or apart.max() <= 1
 
@@ -84,7 +84,7 @@ def test_the_hot_loops_use_neon(programs):
 
 
 def test_the_seal_knows_the_system_calls_of_arm(flags, tmp_path):
-    """libseccomp gives a negative number to a call that a processor lacks, and ignores its rule."""
+    """If a processor lacks a call, libseccomp gives it a negative number and ignores the rule."""
     seal = os.path.join(ROOT, "src", "image", "seal.c")
     for header in ("seccomp.h", "seccomp-syscalls.h"):
         os.symlink(f"/usr/include/{header}", tmp_path / header)

@@ -25,7 +25,7 @@ def listed(stack, *words):
 
 
 def begun(client, name="a.jpg"):
-    """An uploaded and confirmed order; its id."""
+    """Returns the id of an uploaded and confirmed order."""
     created = client.create([name]).data
     assert client.upload(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80)).status == 201
     assert client.confirm(created["orderId"]).status == 200
@@ -119,7 +119,7 @@ def used(stack, client):
 
 
 def test_a_failed_file_of_an_order_in_progress_is_retried_and_counted_once(stack, client):
-    """One of two files fails because of a worker; it is retried before the order ends, and both results exist."""
+    """One of two files fails because of a worker, and is retried before the order ends. Both results exist."""
     before = used(stack, client)
     paused(stack)
     created = client.create(["a.jpg", "b.jpg"]).data
@@ -196,7 +196,7 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
         with open(named[0], "wb") as file:
             file.write(whole)
     assert ctl(stack, "store", "verify").returncode == 0
-    stack.part("stop", "worker")  # the worker would find it too
+    stack.part("stop", "worker")  # the worker would also delete it
     try:
         stray = named[0] + "7"  # a file of another attempt, two hours old
         with open(stray, "wb") as file:
@@ -210,7 +210,7 @@ def test_a_missing_and_a_cut_file_are_found(stack, client):
 
 
 def test_a_changed_file_of_any_kind_is_found_by_its_digest(stack, client):
-    """Result, archive, thumbnail, and the upload of a pending order: one byte changes in each, the size does not."""
+    """In a result, an archive, a thumbnail and the upload of a pending order, one byte changes, but not the size."""
     done = client.order_whole([("a.jpg", pictures.jpeg(80, 80)), ("b.jpg", pictures.jpeg(80, 80))])["orderId"]
     stack.settled(done)
     created = client.create(["c.jpg"]).data
@@ -239,7 +239,7 @@ def test_a_changed_file_of_any_kind_is_found_by_its_digest(stack, client):
 
 
 def test_the_thumbnail_of_an_order_of_the_previous_release_is_kept(stack, client):
-    """That release wrote a thumbnail only to the order. Reclaim keeps it, verify reads it, a deletion deletes it."""
+    """The previous release recorded a thumbnail only with the order. Reclaim keeps it, verify reads it, a deletion deletes it."""
     order = client.order_whole([("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     stack.settled(order)
     stack.sql(f"UPDATE orders SET thumbnail_digest = (SELECT thumbnail_digest FROM files WHERE order_id = {order}) WHERE id = {order}")
@@ -259,7 +259,7 @@ def test_the_thumbnail_of_an_order_of_the_previous_release_is_kept(stack, client
 
 
 def stored_at(stack, key):
-    """Path of a key: KIND/ORDER/REST is stored under KIND/ as ORDER.REST."""
+    """Returns the path of a key: KIND/ORDER/REST is stored under KIND/ as ORDER.REST."""
     kind, order, rest = key.split("/")
     [path] = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(stack.store, kind)) for name in names
               if name == f"{order}.{rest}"]
@@ -275,7 +275,7 @@ def byte_turn(path):
 
 
 def test_the_units_restart_without_an_end_and_survive_the_death_of_a_child():
-    """A worker that waits for its store is restarted as often as needed; a killed image process ends no worker."""
+    """A worker that waits for the store is restarted as often as needed. The death of an image process ends no worker."""
     units = {}
     for name in ("api", "worker"):
         units[name] = configparser.RawConfigParser(strict=False)
@@ -297,7 +297,7 @@ def test_doctor_finds_the_migrations_of_a_build_tree_or_names_the_option(stack, 
     (tmp_path / "build").mkdir()
     alone = str(tmp_path / "build" / "imgwardctl")
     shutil.copy(stack.environment["IMGWARD_CTL"], alone)
-    if not os.path.exists("/usr/local/share/imgward/sql"):  # an installed imgwardctl would find that folder
+    if not os.path.exists("/usr/local/share/imgward/sql"):  # an installed imgwardctl would use that folder
         done = migrations_line(alone, *config)
         assert " WRONG " in done and "--directory" in done, done
     shutil.copytree(SQL, tmp_path / "sql")

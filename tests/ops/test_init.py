@@ -1,4 +1,4 @@
-"""imgwardctl init: from an empty database server to an account; a second run changes nothing."""
+"""imgwardctl init prepares an empty database server up to an account; a second run changes nothing."""
 import os
 import re
 import stat
@@ -23,7 +23,7 @@ def init(stack, config, *words, folder=None):
 
 
 def words(done):
-    """Step and result of every line."""
+    """Returns step and result of every line."""
     lines = [re.match(r"(.{14}) (there|made|TO DO) ", line) for line in done.stdout.splitlines()]
     return {line[1].strip(): line[2] for line in lines if line}
 
@@ -123,7 +123,7 @@ def test_each_program_gets_a_user_with_its_rights(stack, fresh, tmp_path):
 
 
 class Host:
-    """systemctl and nginx of an installed host, as far as imgwardctl asks them."""
+    """systemctl and nginx of an installed host, as far as imgwardctl uses them."""
 
     def __init__(self, folder, config):
         self.folder, self.config = folder, config
@@ -153,7 +153,7 @@ def host(stack, fresh, tmp_path):
 
 
 def left(done):
-    """The lines after "left to do:"."""
+    """Returns the lines after "left to do:"."""
     return [line.strip() for line in done.stdout.partition("left to do:\n")[2].splitlines()]
 
 

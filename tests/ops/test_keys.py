@@ -1,4 +1,4 @@
-"""Keys belong to a database: programs refuse other ones, and init makes none for a database that was used."""
+"""Keys belong to a database: programs refuse other keys, and init makes no keys for a database that was used."""
 import os
 import re
 import socket
@@ -16,7 +16,7 @@ OTHER = re.compile(r"the watermark key \([0-9a-f]{16}\) is not the key of this d
 
 
 class Host:
-    """A second host of a service: its own configuration, keys and sockets, on the database of the stack."""
+    """A second host of a service: separate configuration, keys and sockets, on the database of the stack."""
 
     def __init__(self, stack, folder):
         self.stack, self.folder, self.config = stack, folder, str(folder / "imgward.conf")
@@ -47,7 +47,7 @@ class Host:
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def ended(self, name):
-        """Exit status and messages of a program that ends by itself."""
+        """Returns exit status and messages of a program that ends by itself."""
         process = self.start(name)
         try:
             return process.communicate(timeout=120)[1], process.returncode
@@ -112,7 +112,7 @@ def test_the_pool_serves_with_the_keys_of_the_database_or_with_a_rotated_signing
         assert host.served("api")
         [[ids]] = stack.sql("SELECT ids FROM key_ids WHERE purpose = 'signing'")
         assert len(ids.split()) == 2 and ids.split()[1] == known[0][0].split()[0]
-        # A host that has not loaded the new file yet.
+        # The other host has not loaded the new file yet.
         host.key_write("signing.keys", host.key("signing.keys"))
         assert host.served("api")
         assert stack.sql("SELECT ids FROM key_ids WHERE purpose = 'signing'") == [[ids]]
@@ -171,7 +171,7 @@ def test_a_worker_that_starts_without_the_database_ends_when_the_keys_are_other_
         worker, api = processes
         message = worker.communicate(timeout=120)[1]
         assert worker.returncode == 1 and "do not belong to the database" in message, message
-        # A process of the pool ends at its first request, without an answer.
+        # A process of the pool ends at the first request, without a response.
         assert asked(str(host.folder / "api.sock"), "/healthz") == b""
         api.terminate()
         assert '"reason":"keys_refused"' in api.communicate(timeout=120)[1]
@@ -182,7 +182,7 @@ def test_a_worker_that_starts_without_the_database_ends_when_the_keys_are_other_
 
 
 def asked(path, uri):
-    """The answer of a pool to a GET, by FastCGI 1.0."""
+    """Returns the response of a pool to a GET by FastCGI 1.0."""
     pairs = {"REQUEST_METHOD": "GET", "REQUEST_URI": uri, "SERVER_PROTOCOL": "HTTP/1.1"}
     text = b"".join(bytes([len(name), len(value)]) + name.encode() + value.encode() for name, value in pairs.items())
     records = [(1, struct.pack("!HB5x", 1, 0)), (4, text), (4, b""), (5, b"")]
@@ -194,7 +194,7 @@ def asked(path, uri):
 
 
 def test_image_processes_with_a_changed_watermark_key_take_no_picture(stack, client):
-    """The file is replaced under a running worker, whose image processes then end."""
+    """The file is replaced while the worker runs; its image processes then end."""
     path = os.path.join(os.path.dirname(stack.environment["IMGWARD_CONFIG"]), "watermark.key")
     with open(path, "rb") as file:
         key = file.read()
@@ -207,7 +207,7 @@ def test_image_processes_with_a_changed_watermark_key_take_no_picture(stack, cli
         try:
             with open(path, "wb") as file:
                 file.write(os.urandom(32))
-            # These end the processes that started before.
+            # These orders end the processes that started before.
             created = [client.create(["a.jpg"]).data for _ in range(stack.worker_places() + 1)]
             for order in created:
                 client.upload(order["files"][0]["uploadUrl"], pictures.jpeg(80, 80))

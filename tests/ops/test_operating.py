@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def blocks():
-    """The blocks of the page by the name in their first line."""
+    """Returns the blocks of the page by the name in the first line."""
     with open(os.path.join(ROOT, "doc", "operating.md"), encoding="utf-8") as file:
         found = re.findall(r"```sh\n# ([a-z-]+)\n(.*?)```", file.read(), re.S)
     return dict(found)
@@ -23,7 +23,7 @@ def blocks():
 
 @pytest.fixture
 def names(stack, tmp_path):
-    """Values of the page's placeholders in this stack."""
+    """Returns the values of the page's placeholders in this stack."""
     if os.geteuid() != 0:
         pytest.skip("the page is for root")
     etc = os.path.dirname(stack.environment["IMGWARD_CONFIG"])
@@ -51,7 +51,7 @@ def pid_of(stack, name):
 
 
 def begun(client):
-    """An order in progress. Requests that a dying pool had accepted are repeated; the idempotency key prevents
+    """Returns an order in progress. Requests that a dying pool accepted are repeated; the idempotency key prevents
     duplicates."""
     key = uuid.uuid4().hex
     created = until_served(lambda: client.create(["a.jpg"], key=key), 200, 201).data
@@ -62,7 +62,7 @@ def begun(client):
 
 @pytest.fixture
 def second(stack, names, tmp_path):
-    """A second root on the same servers: its own folders, configuration and database; starts empty."""
+    """A second root on the same servers, with separate folders, configuration and database; starts empty."""
     root, database = tmp_path / "second", "restored" + uuid.uuid4().hex[:8]
     etc = root / "etc"
     root.mkdir()
@@ -81,7 +81,7 @@ def ctl(place, *words):
 
 
 def started(place, name):
-    """True if a program on the second root serves; else its messages."""
+    """True if a program on the second root serves; otherwise its messages."""
     process = subprocess.Popen([os.path.join(place["BIN"], "imgward-" + name), "-c", place["CONFIG"]],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     lines = []
@@ -97,7 +97,7 @@ def started(place, name):
 
 
 def marked(client, tmp_path):
-    """A delivered picture with a watermark; its file and the watermark's text."""
+    """Returns the file of a delivered picture with a watermark, and the text of the watermark."""
     text, path = "mark of " + uuid.uuid4().hex, tmp_path / "marked.jpg"
     files = [{"fileName": "a.jpg", "watermarks": [{"text": text}]}]
     order = client.order_whole([(files[0], pictures.jpeg(400, 300, seed=7))], kind="wtr-embed")
@@ -131,7 +131,7 @@ def test_a_backup_is_restored_on_a_second_root(stack, client, names, second, tmp
 def test_a_restore_without_the_keys_is_refused_at_every_step(client, names, second, tmp_path):
     client.order_whole([("a.jpg", pictures.jpeg(80, 80))])
     run(names, "backup")
-    # A backup that forgot the keys.
+    # The keys were left out of the backup.
     subprocess.run(["tar", "-C", names["ETC"], "-cf", str(tmp_path / "backup" / "secrets.tar"), "--exclude=*.key",
                     "--exclude=*.keys", "."], check=True, timeout=60)
     page = blocks()

@@ -1,4 +1,4 @@
-"""The Debian package and nginx: its maintainer scripts run on a private root; nginx -t passes after each step.
+"""The Debian package and nginx: the maintainer scripts run on a private root, and nginx -t passes after each step.
 
 packaging/test-host installs the real package on a booted Debian. This test is its quick part.
 """
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# Debian's, as far as it matters here.
+# Debian's configuration, as far as the test needs it.
 NGINX = """error_log {root}/error.log;
 pid {root}/nginx.pid;
 events {{ }}
@@ -30,7 +30,7 @@ http {{
 
 
 class Machine:
-    """A root with an nginx and the package's files; dpkg's part is done here."""
+    """A root with nginx and the package's files, installed as dpkg does."""
 
     def __init__(self, root, http=""):
         self.root, self.nginx = root, root / "etc" / "nginx"
@@ -53,7 +53,7 @@ class Machine:
         return done.stderr
 
     def configured(self, name):
-        """A file of nginx/ as make writes it, with this root's paths."""
+        """Returns a file of nginx/ as make writes it, with the paths of this root."""
         with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
             text = file.read().replace("/var/log/nginx/", f"{self.root}/")
         for at, path in (("nginxdir", "imgward"), ("pkgdatadir", "/usr/share/imgward"), ("localstatedir", "/var"), ("tls", "ssl"), ("tls_socket", "ssl")):
@@ -62,7 +62,7 @@ class Machine:
         return text
 
     def site(self):
-        """The site with its name and certificate set, as an administrator does."""
+        """Configures the site's name and certificate, as an administrator does."""
         return self.configured("site.conf.in").replace("/etc/ssl/imgward.example/fullchain.pem", f"{self.root}/site.pem").replace(
             "/etc/ssl/imgward.example/privkey.pem", f"{self.root}/site.key")
 
@@ -93,7 +93,7 @@ class Machine:
         return True
 
     def left(self):
-        """The files in nginx's folder that come from the package."""
+        """Returns the files in nginx's folder that come from the package."""
         return sorted(str(path.relative_to(self.nginx)) for path in self.nginx.rglob("*imgward*"))
 
 
@@ -161,7 +161,7 @@ def test_an_administrators_file_that_names_ours_stays_valid_after_the_purge(mach
 def test_the_purge_of_nginx_may_come_first(machine):
     machine.install()
     machine.enable()
-    # As nginx's own postrm does.
+    # The postrm of nginx does the same.
     shutil.rmtree(machine.nginx)
     machine.remove()
     machine.purge()
@@ -177,8 +177,8 @@ def test_the_file_that_an_administrator_deleted_is_not_written_by_a_later_upgrad
     assert not (machine.nginx / "conf.d" / "imgward.conf").exists()
 
 
-# What the other files use of http.conf. Administrators edit http.conf, and dpkg keeps an edited file during an upgrade: a new
-# variable or zone belongs into a file that the package replaces, and a name here stays.
+# Names of http.conf that other files use. Administrators edit http.conf, and dpkg keeps an edited file during an upgrade. So a
+# new variable or zone belongs in a file that the package replaces, and these names stay.
 OF_HTTP_CONF = set("""
     $imgward_error_allow $imgward_error_code $imgward_error_message $imgward_error_page $imgward_error_wait
     $imgward_https_only $imgward_is_far $imgward_is_header_long $imgward_is_no_get $imgward_is_preflight $imgward_is_unsized
@@ -188,7 +188,7 @@ OF_HTTP_CONF = set("""
 
 
 def nginx_sources():
-    """Each file of nginx/ without its comments."""
+    """Returns each file of nginx/ without comments."""
     for name in sorted(os.listdir(os.path.join(ROOT, "nginx"))):
         if name.endswith((".conf", ".conf.in")):
             with open(os.path.join(ROOT, "nginx", name), encoding="utf-8") as file:
@@ -205,7 +205,7 @@ def test_an_http_conf_of_the_release_before_has_all_that_the_other_files_use():
 
 
 def test_includes_name_the_whole_path():
-    """A relative path is below the prefix of nginx, where another --sysconfdir puts no file."""
+    """A relative path is resolved below nginx's prefix, where --sysconfdir puts no file."""
     assert [f"{name}: {line}" for name, text in nginx_sources()
             for line in re.findall(r"\binclude (?!@nginxdir@/)[^;]*;", text)] == []
 
@@ -223,7 +223,7 @@ def test_every_link_of_an_installed_document_resolves(tmp_path):
 
 
 def test_installed_files_have_the_configured_paths_and_uninstall_leaves_none(tmp_path):
-    """make install below /usr/local, the default, names no path of another prefix, and writes no file outside of it."""
+    """make install below /usr/local, the default, writes no path of another prefix, and no file outside of it."""
     def make(target):
         subprocess.run(["make", "-s", "-C", os.environ["IMGWARD_BUILD"], target, f"DESTDIR={tmp_path}"], check=True,
                        capture_output=True, timeout=300)

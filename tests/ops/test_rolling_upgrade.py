@@ -1,6 +1,6 @@
 """doc/operating.md, "Upgrade": programs that know a migration and programs that do not, on one database.
 
-The migration is of this test, as the next release may have one.
+The test has its own migration, as the next release may have.
 """
 import os
 import re
@@ -33,7 +33,7 @@ def sh(*words, **more):
 
 @pytest.fixture
 def later(tmp_path):
-    """The migrations of this tree and a later one."""
+    """The migrations of this tree and a later migration."""
     if os.geteuid() != 0:
         pytest.skip("doc/operating.md is for root")
     shutil.copytree(os.path.join(ROOT, "sql"), tmp_path / "sql")
@@ -43,7 +43,7 @@ def later(tmp_path):
 
 @pytest.fixture
 def older(later):
-    """A stack without the later migration.  Its folder's name is short: the path of a socket has at most 107 bytes."""
+    """A stack without the later migration. The folder's name is short, because the path of a socket has at most 107 bytes."""
     var = tempfile.mkdtemp(prefix="imgward-older-")
     sh(os.path.join(ROOT, "dev"), "up", env={**os.environ, "IMGWARD_VAR": var})
     try:
@@ -88,13 +88,13 @@ class Orders(threading.Thread):
 
 
 def done_by(stack):
-    """Finished jobs of each worker, by process id."""
+    """Returns the number of finished jobs of each worker, by process id."""
     return {int(pid): sum(int(number) for number in re.findall(r'imgward_jobs_total\{[^}]*result="done"[^}]*\} (\d+)', metrics.replace("\\n", "\n")))
             for pid, metrics in stack.sql("SELECT pid, metrics FROM workers")}
 
 
 def newer_start(stack, etc, tmp_path):
-    """Starts another pool and worker next to the others, with the page's commands; their processes."""
+    """Starts another pool and worker next to the running ones, with the page's commands; returns their processes."""
     build = os.environ.get("IMGWARD_BUILD", os.path.join(ROOT, "build"))
     text = open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8").read()
     text = re.sub(r"(?m)^image_program = .*", f"image_program = {build}/imgward-image", text)
@@ -126,9 +126,9 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(later,
         orders.more(2)
         told = sh(ctl, "--config", os.path.join(etc, "owner.conf"), "migrate", "--directory", later)
         assert "migrate: 1 applied" in told
-        orders.more(4)  # the programs before, with the newer schema
+        orders.more(4)  # older programs with the newer schema
         newer = newer_start(older, etc, tmp_path)
-        orders.more(6)  # both
+        orders.more(6)  # older and newer programs
         end = time.monotonic() + 240
         while len(done_by(older)) < 2 or min(done_by(older).values()) == 0:
             assert time.monotonic() < end and orders.problem is None, (done_by(older), orders.problem)
@@ -136,7 +136,7 @@ def test_orders_go_on_while_the_schema_and_then_the_programs_become_newer(later,
         for name in ("api", "worker"):
             sh(os.path.join(ROOT, "dev"), "stack", "stop", name, env={**os.environ, "IMGWARD_VAR": older.environment["IMGWARD_VAR"]})
         gone(worker)
-        orders.more(4)  # only the newer ones
+        orders.more(4)  # newer programs only
         orders.is_over = True
         orders.join(400)
         assert orders.problem is None, orders.problem

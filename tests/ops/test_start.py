@@ -1,4 +1,4 @@
-"""What the programs report to systemd: READY only when they can work, and STATUS with the reason when they cannot."""
+"""Reports of the programs to systemd: READY as soon as they can work, and STATUS with the reason if they cannot."""
 import configparser
 import os
 import re
@@ -19,7 +19,7 @@ from test_watching import ROOT, eventually, samples, value
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
 import seccomp_container  # noqa: E402
 
-# A worker waits this long for its first image process (imgward-worker(8)); twice for a busy machine.
+# A worker waits this long for the first image process (imgward-worker(8)); twice as long for a busy machine.
 START_LIMIT_S = 20
 
 
@@ -55,14 +55,14 @@ class Program:
             self.lines += data.decode().split("\n")
 
     def end(self):
-        """Lets the reader take what was sent, and end."""
+        """Waits until the reader has all datagrams, and ends it."""
         if self.reader.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.sendto(b"end", os.path.join(self.folder, "notify"))
             self.reader.join(60)
 
     def waits_for(self, pattern, seconds=120):
-        """The first line that matches, among those already read too."""
+        """Returns the first line that matches, among those already read, too."""
         end = time.monotonic() + seconds
         while True:
             for line in list(self.lines):
@@ -72,7 +72,7 @@ class Program:
             time.sleep(0.05)
 
     def fails(self, seconds=120):
-        """Waits for the end; its last STATUS."""
+        """Waits for the end; returns the last STATUS."""
         assert self.process.wait(seconds) == 1, self.text()
         self.end()
         assert not [line for line in self.lines if line == "READY=1"], self.lines
@@ -85,7 +85,7 @@ class Program:
 
 @pytest.fixture
 def changed(stack, tmp_path):
-    """A function: the stack's configuration with other values, in a new file.  The stack's worker is stopped."""
+    """Returns a function that writes the stack's configuration with other values to a new file. The stack's worker is stopped."""
     def change(**sections):
         parser = configparser.RawConfigParser()
         parser.read(stack.environment["IMGWARD_CONFIG"], encoding="utf-8")
@@ -99,7 +99,7 @@ def changed(stack, tmp_path):
 
 
 def doctor(stack):
-    """What doctor says, by check."""
+    """Returns the output of doctor, by check."""
     lines = stack.ctl("doctor", "--directory", os.path.join(ROOT, "sql"), check=False).splitlines()
     return {line[:14].strip(): line[15:] for line in lines}
 
@@ -159,7 +159,7 @@ def test_a_worker_that_waits_for_its_image_process_can_be_stopped(stack, changed
 
 @pytest.mark.skipif(not seccomp_container.is_possible(), reason="this machine has no seccomp filters")
 def test_a_unit_that_forbids_seccomp_is_named(stack, changed):
-    """A wrong SystemCallFilter= killed each image process of all installed hosts, while the worker was "active"."""
+    """A wrong SystemCallFilter= killed each image process on all installed hosts, but the worker stayed "active"."""
     with Program(stack, "imgward-worker", changed(), seccomp_container.without_landlock_and_seccomp) as worker:
         assert worker.fails().startswith("STATUS=The kernel refused seccomp (EPERM). SystemCallFilter= of the unit")
 
@@ -172,7 +172,7 @@ def test_a_worker_is_ready_when_an_image_process_is(stack, changed, client):
 
 
 def test_a_service_manager_that_does_not_read_stops_no_worker(stack, changed):
-    """A full queue of notifications: each takes a second at most."""
+    """The queue of notifications is full; each notification waits for a second at most."""
     with Program(stack, "imgward-worker", changed(worker={"heartbeat_s": 1}), is_read=False) as worker:
         end = time.monotonic() + 240
         while not stack.sql(f"SELECT 1 FROM workers WHERE pid = {worker.process.pid} AND seen_at > started_at + INTERVAL 20 SECOND"):
@@ -183,7 +183,7 @@ def test_a_service_manager_that_does_not_read_stops_no_worker(stack, changed):
 
 
 def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack, changed, tmp_path):
-    """The program is started by its path, as it is a script; the file "broken" makes later starts fail."""
+    """The program is a script, so it is started by its path. If the file "broken" exists, starts fail."""
     broken = tmp_path / "broken"
     real = os.path.join(stack.environment["IMGWARD_BUILD"], "imgward-image")
     program = script(tmp_path, f'[ ! -e {broken} ] || exit 9\nexec {real} "$@"\n')
@@ -209,12 +209,12 @@ def test_a_worker_reports_when_its_image_processes_die_later_and_are_back(stack,
 
 
 def shard(order):
-    """The folder of an order: shard_of in src/service/files/store_local.c."""
+    """Returns the folder of an order: shard_of in src/service/files/store_local.c."""
     return f"{(int(order) * 11400714819323198485 % 2**64) >> 52:03x}"
 
 
 def test_a_worker_reports_that_its_file_store_fails(stack, changed, client):
-    """A file is in the place of the folder: root could write to any folder."""
+    """A file stands in place of the folder, because root could write to any folder."""
     with Program(stack, "imgward-worker", changed()) as worker:
         worker.waits_for("^READY=1$")
         created = client.create(["a.jpg"]).data

@@ -22,7 +22,7 @@ def samples(stack):
 
 
 def value(text, name, **labels):
-    """Sum of the samples of a metric that have these labels."""
+    """Returns the sum of the samples of a metric that have these labels."""
     total = 0.0
     for line in text.splitlines():
         if line.startswith(name + "{") or line.startswith(name + " "):
@@ -92,7 +92,7 @@ def test_a_worker_reports_its_work(stack, client):
 
 
 def test_every_label_value_of_a_counter_has_a_sample(stack, client):
-    """Also those of events that never happened in this stack."""
+    """Events that never happened in this stack have a sample, too."""
     eventually(lambda: "imgward_deliveries_total{" in samples(stack))  # the worker's first heartbeat
     text = samples(stack)
     for line in ('imgward_jobs_total{KIND="push",result="cancelled"}', 'imgward_usage_refused_total{KIND="webhooks"}',
@@ -106,7 +106,7 @@ def test_every_label_value_of_a_counter_has_a_sample(stack, client):
 
 
 def test_an_order_is_timed_from_its_start_and_its_job_from_the_queue(stack, client):
-    """A paused queue counts as time in the queue, and a pending order does not count."""
+    """The time of a paused queue counts as time in the queue; the time of a pending order does not count."""
     def sums():
         text = samples(stack)
         return [value(text, f"imgward_{name}_{part}", **labels) for part in ("count", "sum")
@@ -152,7 +152,7 @@ def promtool(*words, text=None):
 
 
 def test_promtool_has_no_objection(stack, tmp_path):
-    """It checks names, units and help texts of the metrics, the alert rules, and the queries of the dashboard as rules."""
+    """promtool checks names, units and help texts of the metrics, the alert rules, and the dashboard's queries as rules."""
     assert promtool("metrics", text=samples(stack)) == ""
     folder = os.path.join(ROOT, "packaging", "monitoring")
     assert "SUCCESS" in promtool("rules", os.path.join(folder, "alerts.yml"))
@@ -169,7 +169,7 @@ def dashboard():
 
 
 def dashboard_faults(modules, folder, value):
-    """Errors of tsc for a dashboard as a value of the type in Grafana's package @grafana/schema; no member may be unknown."""
+    """Returns the errors of tsc for a dashboard of the type in Grafana's package @grafana/schema; no member may be unknown."""
     (folder / "dashboard.mts").write_text('import type { Dashboard, Panel } from "@grafana/schema";\n'
                                           "export const dashboard: Omit<Dashboard, \"panels\"> & { panels: Panel[] } = "
                                           + json.dumps(value) + ";\n")
@@ -203,8 +203,8 @@ def test_ready_and_alive(stack):
 
 FAR = "192.0.2.1"  # from a block for documentation (RFC 5737), so unused
 
-# Runs nginx in a network namespace with loopback and one more address, and prints the response for each path from
-# each address.
+# Runs nginx in a network namespace with loopback and another address, and prints the response for each path from each
+# address.
 FAR_AND_NEAR = r"""
 ip link set lo up && ip address add $FAR/32 dev lo || exit 77
 /usr/sbin/nginx -e "$CONF/error.log" -c "$CONF/nginx.conf" &
