@@ -1,4 +1,4 @@
-"""The folders that the tests of this one import from."""
+"""Adds the folders from which the tests of this folder import."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""The load on a site while its parts go and come back, and the gaps of service that its clients see."""
+"""The load on a site while parts fail and return, and the gaps of service that clients measure."""
 import random
 import subprocess
 import threading
@@ -9,10 +9,10 @@ from workload import Order, Workload
 
 
 class Load:
-    """The mixed workload, again and again, and three clients that measure gaps: reads, creations, whole orders."""
+    """Repeats the mixed workload. Three clients measure gaps: reads, creations, whole orders."""
 
     def __init__(self, site, late_s=0):
-        """late_s: how long a new order may be missing in another pool."""
+        """late_s: the time for which a new order may be missing in another pool."""
         self.site = site
         self.late_s = late_s
         self.is_over = threading.Event()
@@ -32,7 +32,7 @@ class Load:
             looker = workload.run()
             workload.is_over.set()
             looker.join()
-            # The next orders follow when these are done, so that the queue stays short on a slow machine.
+            # More orders follow when these are done, so that the queue stays short on a slow machine.
             while not self.is_over.wait(1) and self.waiting() > 2:
                 pass
 
@@ -62,7 +62,7 @@ class Load:
             if answer is not None and answer.status == 201:
                 order.id = answer.data["orderId"]
                 order.ids.add(order.id)
-                # The next request may go to another pool, and must find the order.
+                # The next request may reach another pool, which must find the order.
                 end = time.monotonic() + self.late_s
                 seen = self.pulse.ask("detail", lambda: self.site.client.detail(order.id))
                 while seen is not None and seen.status == 404 and time.monotonic() < end:
@@ -73,7 +73,7 @@ class Load:
             self.note("create", answer, (201,))
 
     def order(self):
-        """One embedding order after the other, from its creation to its end."""
+        """Sends one embedding order after the other, from the creation to the end."""
         while not self.is_over.wait(0.3):
             self.pulse.embed(random.Random(len(self.done["order"])))
             order = next(order for order in reversed(self.pulse.orders) if order.kind == "embed")
@@ -84,7 +84,7 @@ class Load:
                     break
 
     def gap(self, kind, begun, ended):
-        """The longest time without a success that touches the interval."""
+        """Returns the longest time without a success that touches the interval."""
         times = [at for at in self.done[kind]]
         before = max((at for at in times if at <= begun), default=begun)
         after = min((at for at in times if at >= ended), default=ended)
@@ -92,7 +92,7 @@ class Load:
         return max(b - a for a, b in zip(points, points[1:]))
 
     def gaps(self, begun):
-        """The gap of each client since begun, and the whole time."""
+        """Returns the gap of each client since begun, and the whole time."""
         ended = time.monotonic()
         return {"whole": ended - begun, **{kind: self.gap(kind, begun, ended) for kind in self.done}}
 

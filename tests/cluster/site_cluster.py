@@ -1,7 +1,7 @@
-"""A private site of two of everything: Galera nodes, Redis with Sentinels, two machines with nginx, pool and worker.
+"""A private site with two of everything: Galera nodes, Redis with Sentinels, two machines with nginx, pool and worker.
 
-A machine is a folder with its own configuration, sockets and logs. Both share database, Redis and file store. Each
-nginx knows both pools, as doc/operating.md describes it.
+A machine is a folder with separate configuration, sockets and logs. Both share database, Redis and file store. Each
+nginx knows both pools, as doc/operating.md describes.
 """
 import concurrent.futures
 import getpass
@@ -39,7 +39,7 @@ BACK_S = 2
 
 
 def missing():
-    """What this machine lacks for the tests; "" when it has everything."""
+    """Returns what this machine lacks for the tests; "" if it has everything."""
     if not os.path.exists(PROVIDER):
         return "galera-4 is not installed: ./dev deps cluster"
     for program in ("mariadbd", "mariadb-install-db", "rsync", "lsof", "redis-server", "nginx"):
@@ -70,7 +70,7 @@ def until(check, what, seconds=120):
 
 
 def ports_free(count):
-    """The first of count successive free ports, below the kernel's range for outgoing connections."""
+    """Returns the first of count successive free ports, below the kernel's range for outgoing connections."""
     for base in itertools.count(11000 + os.getpid() % 150 * 100, count):
         sockets = []
         try:
@@ -97,7 +97,7 @@ class Part:
                                             start_new_session=True)
 
     def members(self):
-        """The processes of the session: also those that changed their process group."""
+        """Returns the processes of the session, also those that changed their process group."""
         found = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -130,7 +130,7 @@ class Part:
 
 
 class Front(Client):
-    """Clients of a name with several addresses: each request goes to the next one, and past one that refuses."""
+    """Clients of a name with several addresses: each request goes to the next address, or to another if that refuses."""
 
     def __init__(self, site, key=None, account=None):
         super().__init__(site.stack, key, account)
@@ -152,7 +152,7 @@ class Front(Client):
 
 
 class SiteStack(Stack):
-    """What the invariants ask: SQL on any node that answers, after all that other nodes committed."""
+    """Runs the SQL of the invariants on any node that responds, after all commits of other nodes."""
 
     site = None
 
@@ -195,7 +195,7 @@ class Site:
     # ---- database
     def database_start(self):
         self.galera = os.path.join(self.var, "g")
-        # On a busy machine a node may not start in the tool's time.
+        # On a busy machine a node may need longer than the tool waits.
         for last in (False, False, True):
             try:
                 run(GALERA, "up", self.galera, str(self.base))
@@ -206,7 +206,7 @@ class Site:
                 subprocess.run([GALERA, "down", self.galera], check=False, timeout=60)
                 shutil.rmtree(self.galera, ignore_errors=True)
         self.sockets = [os.path.join(self.galera, f"n{number}", "sock") for number in (1, 2, 3)]
-        # A socket and two ports, so that both are tested.
+        # A socket and two ports, so that both kinds are tested.
         self.hosts = f"{self.sockets[0]}, 127.0.0.1:{self.base + 1}, 127.0.0.1:{self.base + 2}"
 
     def database_stop(self):
@@ -255,7 +255,7 @@ class Site:
         return run("redis-cli", "-p", str(self.redis_port(10 + number)), *words)
 
     def redis_master(self):
-        """The number of the server that the Sentinels name."""
+        """Returns the number of the server that the Sentinels name."""
         return int(self.sentinel(0, "sentinel", "get-master-addr-by-name", "images").split()[1]) - self.redis_port(0)
 
     # ---- programs
@@ -281,7 +281,7 @@ class Site:
         self.node_sql(1, f"CREATE DATABASE imgward CHARACTER SET utf8mb4; {users}")
 
     def store_keys(self):
-        """The keys of [store] for both machines: a shared folder. A site with an object store overrides it."""
+        """Returns the keys of [store] for both machines: a shared folder. A site with an object store overrides this."""
         return f"path = {self.store}"
 
     def config(self, number):
@@ -396,7 +396,7 @@ key_cache_s = 1""", text, flags=re.S)
         return rounds.Site.crashes(self)
 
     def reasons(self):
-        """For each pool and worker: the reasons of its changes of database server, from its log."""
+        """Returns for each pool and worker the reasons of its changes of database server, from its log."""
         found = []
         for name in ("api1", "api2", "worker1", "worker2"):
             with open(os.path.join(self.log, name + ".log"), encoding="utf-8", errors="replace") as file:
@@ -405,11 +405,11 @@ key_cache_s = 1""", text, flags=re.S)
         return found
 
     def changes(self, reason):
-        """The changes of database server that pools and workers logged with this reason."""
+        """Returns the changes of database server that pools and workers logged with this reason."""
         return sum(one.count(reason) for one in self.reasons())
 
     def all_changed(self, reason):
-        """Whether the last change of each pool and worker has this reason."""
+        """True if the last change of each pool and worker has this reason."""
         return all(one[-1:] == [reason] for one in self.reasons())
 
     def close(self):
@@ -423,7 +423,7 @@ key_cache_s = 1""", text, flags=re.S)
 
 
 class ReplicaSite(Site):
-    """The same with two plain servers: a primary and its asynchronous replica."""
+    """A site with two plain servers: a primary and its asynchronous replica."""
 
     def database_start(self):
         self.sockets = []
@@ -447,10 +447,10 @@ class ReplicaSite(Site):
         self.hosts = f"127.0.0.1:{self.base}, 127.0.0.1:{self.base + 1}"
 
     def database_stop(self):
-        """The servers are parts."""
+        """Does nothing, because the servers are parts."""
 
     def promote(self):
-        """The primary stops to write; the replica applies everything and becomes the primary."""
+        """Stops writes on the primary; the replica applies all changes and becomes the primary."""
         self.node_sql(1, "SET GLOBAL read_only = 1")
         position = self.node_sql(1, "SELECT @@gtid_binlog_pos").strip()
         assert self.node_sql(2, f"SELECT MASTER_GTID_WAIT('{position}', 60)").strip() == "0"
@@ -458,7 +458,7 @@ class ReplicaSite(Site):
 
 
 def opened(kind):
-    """For a fixture: a site, or a skip when this machine lacks a program."""
+    """For a fixture: yields a site, or skips if this machine lacks a program."""
     lack = missing()
     if lack:
         pytest.skip(lack)

@@ -1,6 +1,6 @@
 """Nodes of a site with two of everything are stopped, killed and isolated, one at a time, under load.
 
-Nothing that was answered may be lost. A table shows the longest gap of service of each breakage.
+No acknowledged change may be lost. A table shows the longest gap of service of each breakage.
 """
 import re
 import signal
@@ -44,7 +44,7 @@ def first_node_stopped(site):
 
 
 def first_node_isolated(site):
-    """Without quorum it answers 1047."""
+    """Without quorum the node returns error 1047."""
     before = site.changes("back")
     site.node_sql(1, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'")
     site_module.until(lambda: "OFF" in site.node_sql(1, "SHOW STATUS LIKE 'wsrep_ready'"), "the node is not ready")
@@ -54,7 +54,7 @@ def first_node_isolated(site):
 
 
 def first_node_frozen(site):
-    """It accepts connections and answers nothing. A worker that was just restarted can have left the node before."""
+    """The node accepts connections but sends no response. A worker that has just restarted may already use another node."""
     before = site.changes("back")
     site.node_signal(1, signal.SIGSTOP)
     site_module.until(lambda: site.all_changed("away"), "all programs leave the node", 180)

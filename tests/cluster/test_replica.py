@@ -14,14 +14,14 @@ def site():
 
 
 def test_a_promotion_moves_all_programs_and_an_old_primary_is_not_used_again(site):
-    # Each program looks at its server once a second: until then it may read from the old primary.
+    # Each program checks its server once a second, so until then it may read from the old primary.
     load = Load(site, late_s=2)
     try:
         load.progress()
         site.promote()
         site_module.until(lambda: site.changes("away") >= 4, "pools and workers use the new primary")
         load.progress()
-        # No program may write to the old primary, although it accepts writes again and is named first.
+        # No program may write to the old primary, although it accepts writes again and is the first in the list.
         site.node_sql(1, "SET GLOBAL read_only = 0")
         before = site.node_sql(1, "SELECT @@gtid_binlog_pos")
         doctor = site.stack.ctl("doctor", "--directory", f"{site_module.ROOT}/sql", check=False)

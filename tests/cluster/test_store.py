@@ -51,7 +51,7 @@ UPLOAD_MAX = 6_000_000
 
 
 def free_ports():
-    """Two adjacent free ports, as ceph-mini uses them."""
+    """Returns two adjacent free ports, as ceph-mini needs them."""
     while True:
         with socket.socket() as one, socket.socket() as two:
             one.bind(("127.0.0.1", 0))
@@ -98,7 +98,7 @@ def store_settings(stack, environment, etc):
 
 
 class Bucket:
-    """The objects of the bucket, as s3cmd sees them."""
+    """The objects of the bucket, as s3cmd lists them."""
 
     def __init__(self, environment):
         host = urllib.parse.urlsplit(environment["S3_ENDPOINT"]).netloc
@@ -111,13 +111,13 @@ class Bucket:
         return subprocess.run([*self.words, *words], capture_output=True, text=True, timeout=60, check=True).stdout
 
     def keys(self, order=""):
-        """The keys of an order after the prefix."""
+        """Returns the keys of an order after the prefix."""
         lines = self.run("ls", "--recursive", f"s3://{self.name}/{PREFIX}").splitlines()
         keys = [line.split(f"s3://{self.name}/{PREFIX}")[1] for line in lines]
         return sorted(key for key in keys if str(order) in key)
 
     def uploads(self):
-        """Multipart uploads that are neither complete nor aborted."""
+        """Returns the multipart uploads that are neither complete nor aborted."""
         return [line for line in self.run("multipart", f"s3://{self.name}").splitlines() if PREFIX in line]
 
 
@@ -136,9 +136,9 @@ TROUBLES = {"slow": (503, "SlowDown"), "error": (500, "InternalError"), "denied"
 
 
 class Front:
-    """The gateway as the service reaches it: over TLS, and with troubles. Clients use the gateway itself.
+    """The gateway as the service reaches it: over TLS, and with troubles. Clients use the gateway directly.
 
-    A trouble is (method, part of the path, kind, times). cut ends an answer in the middle of its body.
+    A trouble is (method, part of the path, kind, times). cut ends a response in the middle of the body.
     """
 
     def __init__(self, target, certificate, key):
@@ -179,7 +179,7 @@ class Front:
         return None
 
     def left(self):
-        """Troubles that have not happened yet."""
+        """Returns the troubles that have not happened yet."""
         return [trouble for trouble in self.troubles if trouble[3] > 0]
 
     def serve(self, handler):
@@ -230,7 +230,7 @@ def dev(verb):
 
 @pytest.fixture(scope="session")
 def stack(ceph, faults, tmp_path_factory):
-    """A stack whose file store is the bucket. It made one order with the local store before."""
+    """A stack whose file store is the bucket. Before that, it made one order with the local store."""
     given = os.environ.get("IMGWARD_TEST_VAR")
     var = given + ".store" if given else str(tmp_path_factory.mktemp("stack"))
     with Variables(IMGWARD_VAR=var, IMGWARD_BUILD=rounds.build(), IMGWARD_FAULTS=faults.path,
@@ -281,7 +281,7 @@ def use_bucket(stack, ceph):
 
 
 def changed(stack, **sections):
-    """The text of the configuration with other values."""
+    """Returns the text of the configuration with other values."""
     parser = configparser.RawConfigParser()
     parser.read(stack.environment["IMGWARD_CONFIG"])
     for section, values in sections.items():
@@ -295,7 +295,7 @@ def changed(stack, **sections):
 
 
 def direct(method, url, body=None, **headers):
-    """A request to the object store, as a client sends it."""
+    """Sends a request to the object store, as a client does."""
     target = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
     try:
@@ -338,14 +338,14 @@ def cleared(bucket, order):
 
 
 def file_name(answer):
-    """The UTF-8 name in Content-Disposition (RFC 8187)."""
+    """Returns the UTF-8 name in Content-Disposition (RFC 8187)."""
     kind, _, name = answer.headers["Content-Disposition"].partition("; ")
     assert kind == "attachment"
     return urllib.parse.unquote(name.split("filename*=UTF-8''")[1])
 
 
 def whole(client, files):
-    """An order of (name, bytes) that is complete; its data."""
+    """Returns the data of a complete order of (name, bytes)."""
     created = created_of(client, [name for name, _ in files])
     for file, (_, data) in zip(created["files"], files):
         put(file["uploadUrl"], data)
@@ -355,7 +355,7 @@ def whole(client, files):
 
 
 def noise(width, height, seed):
-    """A PNG that does not compress."""
+    """Returns a PNG that does not compress."""
     pixels = numpy.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=numpy.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", compress_level=1)
@@ -368,7 +368,7 @@ def log_text(stack, name):
 
 
 def ctl(stack, *words, config=None):
-    """imgwardctl's exit status and output."""
+    """Runs imgwardctl; returns exit status and output."""
     done = subprocess.run([stack.environment["IMGWARD_CTL"], "--config", config or stack.environment["IMGWARD_CONFIG"], *words],
                           capture_output=True, text=True, timeout=180)
     return done.returncode, done.stdout + done.stderr
@@ -433,7 +433,7 @@ def test_a_file_that_is_too_large_or_no_picture_fails_alone(stack, client, bucke
         put(file["uploadUrl"], data)
     with without_worker(stack):
         assert client.confirm(created["orderId"]).status == 200
-        # The refused objects are gone. The good one has a copy that no URL names.
+        # The refused objects are deleted. The accepted object has a copy that no URL names.
         keys = bucket.keys(created["orderId"])
         assert [key.split("/")[2].split(".")[0] for key in keys] == ["1", "1"], keys
     order = client.wait(created["orderId"])
@@ -456,8 +456,8 @@ def test_a_later_put_changes_nothing_and_is_cleared_away(stack, client, bucket, 
     result = direct("GET", client.get(f"{ORDERS}/{order}/download").data["downloadUrl"])
     assert pictures.decode(result.body).size == (200, 100)
     assert cleared(bucket, order) == ["out", "thumb"]
-    # The URL is still valid after the end of the order. The hourly reclaim deletes late uploads, once the order
-    # is too old to be pending: here by a clock that is three days ahead, which the store refuses at first.
+    # The URL is still valid after the end of the order. The hourly reclaim deletes late uploads when the order is too old to
+    # be pending; here the clock is three days ahead, which the store refuses at first.
     # On a slow machine a repeated request of the first deletion may come late, so the upload is repeated, too.
     def is_there():
         put(url, pictures.jpeg(90, 90))
@@ -471,7 +471,7 @@ def test_a_later_put_changes_nothing_and_is_cleared_away(stack, client, bucket, 
 
 
 def test_uploads_of_a_pending_order_stay(stack, client, bucket, tmp_path):
-    """A walk over the bucket deletes unnamed files after an hour, but not the uploads of a pending order."""
+    """A walk over the bucket deletes unnamed files after an hour, except the uploads of a pending order."""
     created = created_of(client, ["a.jpg"])
     put(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80))
     config = tmp_path / "ahead.conf"
@@ -483,7 +483,7 @@ def test_uploads_of_a_pending_order_stay(stack, client, bucket, tmp_path):
 
 
 def test_a_walk_has_several_pages(stack, ceph, client, bucket, tmp_path):
-    """More keys than one step lists; behind them an output that no row names, of an order that has ended."""
+    """There are more keys than one step lists. Behind them is an output that no row names, of an order that has ended."""
     ended = whole(client, [("a.jpg", pictures.jpeg(80, 80))])["orderId"]
     orders = [created_of(client, [f"{i}.jpg" for i in range(70)]) for _ in range(3)]
     urls = [file["uploadUrl"] for order in orders for file in order["files"]]
@@ -529,7 +529,7 @@ def test_an_embedding_starts_by_itself_and_an_extraction_reads_it(stack, client,
 
 
 def signed(ceph, method, path, body, query="", kind="application/x-www-form-urlencoded"):
-    """A signed request for what s3cmd cannot do: topics (form) and notifications (XML)."""
+    """Sends a signed request that s3cmd does not support: topics (form) and notifications (XML)."""
     host = urllib.parse.urlsplit(ceph["S3_ENDPOINT"]).netloc
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     digest = hashlib.sha256(body).hexdigest()
@@ -541,7 +541,7 @@ def signed(ceph, method, path, body, query="", kind="application/x-www-form-urle
     for word in scope.split("/"):
         key = hmac.digest(key, word.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
-    # The gateway takes a topic with a password only over TLS, or when a proxy says that it ends TLS.
+    # The gateway accepts a topic with a password only over TLS, or if a proxy reports that it ends TLS.
     return direct(method, f"{ceph['S3_ENDPOINT']}{path}?{query}", body, **sent, **{
         "X-Forwarded-Proto": "https",
         "Authorization": f"AWS4-HMAC-SHA256 Credential={ceph['S3_ACCESS_KEY']}/{scope},SignedHeaders={';'.join(sent)},"
@@ -549,12 +549,12 @@ def signed(ceph, method, path, body, query="", kind="application/x-www-form-urle
 
 
 def event_order(stack, client):
-    """A pending order whose next look is in an hour: only a notification makes it earlier."""
+    """A pending order whose next check is in an hour, so only a notification makes it earlier."""
     created = marks.embed(client, [("a.jpg", None, ["one"])]).data
     order = created["orderId"]
 
     def is_late():
-        """Again if the worker looked at the order at this moment, and wrote the time of its next look."""
+        """False if the worker checked the order at this moment and wrote the time of the next check."""
         stack.sql(f"UPDATE upload_checks SET check_at = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE order_id = {order}")
         time.sleep(1)
         return stack.sql(f"SELECT 1 FROM upload_checks WHERE order_id = {order} AND check_at > UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE")
@@ -594,7 +594,7 @@ def test_the_orders_of_a_suspended_account_wait(stack, client):
 
 
 def marks_started(stack, client):
-    """The status of an order that the worker's look started."""
+    """Waits until the worker's check has started an order; returns its status."""
     other, url = event_order(stack, client)
     put(url, pictures.jpeg(512, 512))
     stack.sql(f"UPDATE upload_checks SET check_at = UTC_TIMESTAMP(3) WHERE order_id = {other}")
@@ -662,7 +662,7 @@ def test_sources_targets_and_deletion(client, bucket, remotes):
 
 
 def test_an_upload_url_of_the_local_store_still_works(stack, bucket):
-    """The service receives the file and puts it into the bucket."""
+    """The service receives the file and stores it in the bucket."""
     order, url = stack.former_pending["orderId"], stack.former_pending["files"][0]["uploadUrl"]
     assert stack.former.upload(url, b"GIF89a" + b"x" * 400).status == 415
     assert stack.former.upload(url, pictures.jpeg(80, 80)).status == 201
@@ -714,7 +714,7 @@ def test_confirm_is_503_while_the_store_fails_and_can_be_repeated(client, faults
 
 
 def test_a_job_waits_while_the_store_fails(client, faults, stack):
-    """The result cannot be stored in one attempt of the job, then it can. That counts as no failure of the file."""
+    """The result cannot be stored in one attempt of the job, but in the next. That does not count as a failure of the file."""
     created = created_of(client, ["a.jpg"])
     put(created["files"][0]["uploadUrl"], pictures.jpeg(80, 80))
     before = faults.taken("object.result")
@@ -738,7 +738,7 @@ def test_processes_die_at_their_requests(client, faults):
 
 
 def test_troubled_answers_are_repeated(stack, client):
-    """Each request is refused twice, or its answer ends early, before it succeeds."""
+    """Before a request succeeds, it is refused twice, or the response ends early."""
     stack.front.troubles = [["GET", "/in/", "slow", 2], ["PUT", "/in/", "error", 2], ["PUT", "/out/", "slow", 2],
                             ["GET", "/out/", "cut", 2], ["PUT", "/zip/", "error", 1], ["POST", "?delete", "slow", 1]]
     order = whole(client, [("a.jpg", pictures.jpeg(80, 80)), ("b.png", pictures.png(80, 80))])
@@ -805,7 +805,7 @@ def test_the_gateway_hangs(stack, ceph, client):
 
 
 def location(stack, url):
-    """Where a URL of the service redirects to; the contract's document does not have this answer."""
+    """Returns where a URL of the service redirects to; the contract's document does not list this response."""
     target = urllib.parse.urlsplit(url)
     connection = http.client.HTTPSConnection(target.hostname, target.port, context=stack.tls, timeout=60)
     try:
@@ -823,7 +823,7 @@ def test_the_store_is_copied_verified_and_copied_back(stack, client, bucket):
     cleared(bucket, order)
     code, output = ctl(stack, "store", "verify")
     assert code == 1 and f"of order {former}: missing" in output, output
-    # From the local store to the bucket. Killed in the middle, it continues.
+    # Copies from the local store to the bucket. If killed in the middle, the next run continues.
     begun = subprocess.Popen([stack.environment["IMGWARD_CTL"], "--config", stack.environment["IMGWARD_CONFIG"], "store", "copy",
                               "--progress", "0", "s3"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert "continue with --after 0" in begun.stderr.readline()
@@ -837,7 +837,7 @@ def test_the_store_is_copied_verified_and_copied_back(stack, client, bucket):
     # A URL that was signed for the local store redirects to the bucket.
     found = location(stack, stack.former_url)
     assert direct("GET", found).headers["Content-Type"] == "image/jpeg"
-    # A damaged object is found, and back in the local store it is not copied.
+    # A missing object is reported, and the copy to the local store skips it.
     [result] = [key for key in bucket.keys(order) if key.startswith("out/")]
     bucket.run("del", f"s3://{bucket.name}/{PREFIX}{result}")
     code, output = ctl(stack, "store", "verify", "--json")

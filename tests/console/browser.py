@@ -1,4 +1,4 @@
-"""A browser of the web console as far as its requests go: cookies, Origin and the CSRF token."""
+"""A browser of the web console, reduced to the requests: cookies, Origin and the CSRF token."""
 import base64
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ PASSWORD = "correct horse battery"
 
 
 def totp(secret, at=None):
-    """The code of RFC 6238 at a time."""
+    """Returns the code of RFC 6238 at a time."""
     counter = int((time.time() if at is None else at) // 30).to_bytes(8, "big")
     digest = hmac.digest(base64.b32decode(secret + "=" * (-len(secret) % 8)), counter, hashlib.sha1)
     place = digest[-1] & 15
@@ -28,8 +28,8 @@ def address_new():
 
 
 class Browser:
-    """One browser with its cookies.  path is relative to /console/api, address is of loopback."""
-    place = ""  # address of the browsers of a console test (conftest.py); elsewhere the kernel chooses it
+    """A browser with its cookies. path is relative to /console/api; address is a loopback address."""
+    place = ""  # address of the browsers of a console test (conftest.py); elsewhere the kernel chooses the address
 
     def __init__(self, stack, agent="test browser", address=None):
         self.stack, self.agent, self.address, self.cookies, self.csrf = stack, agent, address or Browser.place, {}, None
@@ -80,7 +80,7 @@ class Browser:
         return self.request("DELETE", path, **more)
 
     def took(self, answer):
-        """Takes the CSRF token of a sign-in's answer."""
+        """Stores the CSRF token of the response to a sign-in."""
         if answer.status in (200, 201) and answer.data.get("state") == "signedIn":
             self.csrf = answer.data["csrfToken"]
             self.email = answer.data["user"]["email"]
@@ -96,7 +96,7 @@ class Browser:
 
 
 def member_new(stack, owner, role="member"):
-    """A browser of another user in the owner's account."""
+    """Returns a browser of another user in the owner's account."""
     invited = owner.post("/account/invitations", {"email": address_new(), "role": role})
     assert invited.status == 201, invited
     browser = Browser(stack)

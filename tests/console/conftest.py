@@ -1,4 +1,4 @@
-"""Fixtures of the web console: browsers, and the address that they have in each test."""
+"""Fixtures of the web console: browsers, and their address in each test."""
 import itertools
 
 import pytest

@@ -1,4 +1,4 @@
-"""A mail server that keeps every mail: enough of SMTP (RFC 5321) for one client at a time, without TLS."""
+"""A mail server that keeps every mail. It has enough of SMTP (RFC 5321) for one client at a time, without TLS."""
 import configparser
 import contextlib
 import email
@@ -10,12 +10,12 @@ import time
 
 
 class Dropped(Exception):
-    """The server closes the connection instead of an answer."""
+    """The server closes the connection instead of a reply."""
 
 
 class Handler(socketserver.StreamRequestHandler):
     def say(self, what, line):
-        """Answers line, or what the server's table "odd" has: bytes, or None to close the connection."""
+        """Replies with line, or with the entry of the server's table "odd": bytes, or None to close the connection."""
         answer = self.server.odd.get(what, line.encode() + b"\r\n")
         if answer is None:
             raise Dropped
@@ -69,7 +69,7 @@ class Sink(socketserver.ThreadingTCPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.mails, self.odd, self.lines = [], {}, []
-        self.slow_s = 0  # from the end of a mail to its answer
+        self.slow_s = 0  # from the end of a mail to the reply
         self.failing = set()  # the next mail to each of these recipients fails
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -78,7 +78,7 @@ class Sink(socketserver.ThreadingTCPServer):
         return f"smtp://127.0.0.1:{self.server_address[1]}"
 
     def of(self, recipient, seconds=60, count=1):
-        """Waits for the mails to a recipient; the last one."""
+        """Waits for the mails to a recipient; returns the last."""
         end = time.monotonic() + seconds
         while True:
             found = [message for to, message in list(self.mails) if to == recipient]
@@ -88,14 +88,14 @@ class Sink(socketserver.ThreadingTCPServer):
             time.sleep(0.05)
 
     def token(self, recipient, **more):
-        """The token of the link in the last mail to a recipient."""
+        """Returns the token of the link in the last mail to a recipient."""
         text = self.of(recipient, **more).get_content()
         return text.partition("token=")[2].split()[0]
 
 
 @contextlib.contextmanager
 def mail_server(stack, sender):
-    """A Sink that the stack uses for a time, with this mail.from."""
+    """A Sink that the stack uses during the block, with this mail.from."""
     server = Sink()
     with open(stack.environment["IMGWARD_CONFIG"], encoding="utf-8") as file:
         before = file.read()

@@ -41,7 +41,7 @@ def test_orders_of_the_console_are_the_api_s_with_the_channel_web(stack, owner):
     assert owner.get("/v2/orders/stats/recent").status == owner.get("/v2/orders/stats/usage").status == 200
     url = owner.get(f"/v2/orders/{created['orderId']}/download").data["downloadUrl"]
     assert Client(stack).request("GET", url, key=False).status == 200
-    # An API key is no session, and a session no key.
+    # An API key is not a session, and a session is not a key.
     assert Browser(stack).get("/v2/orders", headers={"Authorization": "Bearer " + key}).status == 401
     assert Client(stack).get("/api/v2/orders", headers={"Cookie": "; ".join(map("=".join, owner.cookies.items()))}).status == 401
 
@@ -168,7 +168,7 @@ def test_the_account_is_renamed_to_a_free_name(owner, other):
 # ---- another account's objects ----
 
 def object_routes():
-    """Method and pattern of every route of the console with an id in its path, except the operator's."""
+    """Returns method and pattern of every route of the console with an id in the path, except the operator's routes."""
     found = set()
     for folder in ("api", "console"):
         for file in pathlib.Path(ROOT, "src", folder).glob("*.c"):
@@ -203,7 +203,7 @@ def test_another_account_s_objects_are_not_there(stack, owner, other):
                if not any(method == tried and re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", pattern), "/api" + path)
                           for tried, path, _ in tries)]
     assert missing == []
-    # A member of the same account may not end another user's session either.
+    # Another member of the account may not end a user's session either.
     assert member.delete(f"/user/sessions/{session}").status == 404
     for path in ("/keys", "/v2/orders", "/v2/orders/webhooks", "/requests"):
         assert other.get(path).items == []
@@ -228,7 +228,7 @@ def test_only_the_operator_s_users_reach_the_admin_side(owner, browser, method, 
 # ---- request log, audit log, limits ----
 
 def logged(owner, query="", count=1, seconds=60):
-    """The request log once it has so many rows: a pool process writes them within a second."""
+    """Returns the request log when it has so many rows; a pool process writes them within a second."""
     end = time.monotonic() + seconds
     while True:
         answer = owner.get("/requests?" + query)
@@ -259,7 +259,7 @@ def test_the_request_log_shows_the_requests_with_keys(stack, owner):
 
 
 def bodies_of(owner, answer):
-    """What the console shows of a request, as soon as the log has it."""
+    """Returns the bodies that the console shows of a request, as soon as the log has them."""
     request_id = answer.headers["X-Request-Id"]
     logged(owner, urllib.parse.urlencode({"requestId": request_id}))
     return owner.get(f"/requests/{request_id}/bodies")
@@ -334,7 +334,7 @@ def test_old_requests_are_deleted(stack, owner):
     made = owner.post("/keys", {"name": "log"}).data
     Client(stack, made["value"]).detail("1")
     logged(owner)
-    # All of them: the worker looks at the oldest rows.
+    # The update moves all rows, because the worker looks at the oldest.
     stack.sql("UPDATE request_log SET at = at - INTERVAL 8 DAY; UPDATE request_bodies SET at = at - INTERVAL 8 DAY")
     assert owner.get("/requests").items == []
     end = time.monotonic() + 120

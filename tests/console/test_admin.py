@@ -1,4 +1,4 @@
-"""The admin side: accounts, users, queue, failed jobs, health."""
+"""The operator's side: accounts, users, queue, failed jobs, health."""
 import re
 import time
 
@@ -84,7 +84,7 @@ def test_queue_and_health(stack, operator):
 
 
 def test_health_names_a_worker_whose_image_processes_fail(stack, operator):
-    """The row of another host's worker, as such a worker writes it."""
+    """The row is that of another host's worker, as such a worker writes it."""
     stack.worker_places()
     stack.sql("INSERT INTO workers (owner, host, pid, version, places, busy, metrics, image_ready, image_failing_at, image_reason, started_at, seen_at) "
               "VALUES ('other', 'other.example', 7, 'x', 4, 0, '', 1, '2026-01-02 03:04:05', 'The weights file is away.', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
@@ -101,7 +101,7 @@ def test_health_names_a_worker_whose_image_processes_fail(stack, operator):
 
 
 def test_a_failed_job_is_retried_by_the_worker(stack, operator, owner):
-    """Two files: the first one is made to have failed, the second one keeps the order in progress."""
+    """Of two files, the first has failed, and the second keeps the order in progress."""
     stack.ctl("queue", "drain")
     try:
         key = owner.post("/keys", {"name": "job"}).data["value"]

@@ -1,4 +1,4 @@
-"""Archives of the console differ in their names; those of the API keep the order's name."""
+"""Archives of the console have different names; those of the API are named after the order."""
 import time
 import urllib.parse
 
@@ -8,7 +8,7 @@ BODY = {"idempotencyKey": "archive", "orderName": "beach.jpg + 1", "files": [{"f
 
 
 def archive_name(side, path, anonymous, picture):
-    """The name of the archive and the order's creation; the answer and the download have the same name."""
+    """Returns the name of the archive, which is the same in response and download, and the order's creation."""
     made = side.post(f"{path}/anti-ai", BODY).data
     for file in made["files"]:
         assert anonymous.put(file["uploadUrl"], body=picture).status == 201

@@ -1,4 +1,4 @@
-"""The audit log: an event for every route that changes something, with the address of who did it; the makers of keys."""
+"""The audit log has an event for every route that changes something, with the user's address; and the makers of keys."""
 import os
 import pathlib
 import re
@@ -12,19 +12,19 @@ from receiver import Receiver
 from test_account import ordered
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Work on orders, which the list of orders shows, and a look at an invitation.
+# Work on orders, which is shown in the list of orders, and the inspection of an invitation.
 WITHOUT = {("POST", f"/api/v2/orders/{path}") for path in
            ("anti-ai", "anti-ai/with-urls", "anti-ai/confirm", "wtr-embed", "wtr-extract", "{orderId}/refresh-urls")} | {
     ("POST", "/api/invitations/inspect")}
 
 
 def changing_routes():
-    """Method and pattern of every route of the console that is no GET."""
+    """Returns method and pattern of every route of the console that is not a GET."""
     found = set()
     for folder in ("api", "console"):
         for file in pathlib.Path(ROOT, "src", folder).glob("*.c"):
             if file.name in ("store_events.c", "files.c", "watch.c"):
-                continue  # not in src/console/routes.c
+                continue  # the route is not in src/console/routes.c
             text = re.sub(r'BASE( ")?', lambda match: '"/api/v2/orders/webhooks' + ("" if match[1] else '"'), file.read_text(encoding="utf-8"))
             found.update(re.findall(r'\{METHOD_(POST|PUT|PATCH|DELETE), "(/api/[^"]*)"', text))
     assert len(found) > 30
@@ -39,7 +39,7 @@ def receiver():
 
 
 class Story:
-    """Calls routes and collects the events that each one adds."""
+    """Calls routes and collects the events that each call adds."""
 
     def __init__(self, stack):
         self.stack, self.seen = stack, {}
@@ -107,7 +107,7 @@ def test_every_changing_route_adds_an_event(stack, owner, operator, receiver):
     missing = {route for route in changing_routes() if route not in tell.seen} - WITHOUT
     assert missing == WITH_MAIL, missing
     assert [route for route, events in tell.seen.items() if not events] == []
-    # Of the objects of the API, the event names the object and the user by its address.
+    # For objects of the API, the event names the object, and the user by the address.
     shown = {row["event"]: row for row in owner.get("/audit?limit=100").items}
     assert shown["webhookDeleted"]["details"] == {"id": str(hook)} and shown["webhookDeleted"]["user"]["email"] == owner.email
 

@@ -1,4 +1,4 @@
-"""Tables that a refused request may write: their rows after ten thousand refusals, their bounds, and lists of full tables."""
+"""Bounds of the tables that a refused request may write, after ten thousand refusals, and lists of full tables."""
 import concurrent.futures
 import http.client
 import json
@@ -17,7 +17,8 @@ DAY_S = 86400
 
 
 def flood(stack, count, sent, addresses=20):
-    """Sends requests over as many connections as addresses; how often each status came. sent(number) is method, path, body, headers."""
+    """Sends requests over as many connections as addresses; returns a count of each status. sent(number) is method, path,
+    body, headers."""
     base = urllib.parse.urlsplit(stack.url)
 
     def work(place):
@@ -60,10 +61,10 @@ def test_refused_requests_with_a_key_write_no_row(stack):
 
 
 def test_refused_sign_ins_write_few_rows(stack):
-    """Each address: thirty attempts, then a wait. The rows are attempts by network, by pair and by user."""
+    """Each address has thirty attempts, then a wait. Rows count attempts by network, by pair and by user."""
     before, begin = rows(stack, "audit_events"), time.monotonic()
     seen = flood(stack, 10000, lambda number: ("POST", "/console/api/session", {"email": address_new(), "password": "wrong password"}, {}))
-    # The waits are 1, 2, 4 seconds and so on: so many of them end within the time of the test.
+    # The waits are 1, 2, 4 seconds and so on, so only so many end within the time of the test.
     waits = math.log2(time.monotonic() - begin + 1)
     assert seen[401] <= 20 * (31 + waits) and seen[429] == 10000 - seen[401], seen
     assert rows(stack, "audit_events") - before == seen[401]
@@ -71,7 +72,7 @@ def test_refused_sign_ins_write_few_rows(stack):
 
 
 def test_refused_changes_of_an_account_write_few_rows(stack, owner):
-    """Invitations, keys and renaming, each far more often than it is allowed; without mail."""
+    """Invitations, keys and renaming are requested far more often than allowed, without mail."""
     tables = {"invitations": 20, "api_keys": 100, "audit_events": 2100, "mails": 0}
     before = {table: rows(stack, table) for table in tables}
     kinds = [("POST", "/console/api/account/invitations", lambda: {"email": address_new(), "role": "member"}),
@@ -148,7 +149,7 @@ def full(stack):
 def test_a_list_of_the_request_log_reads_a_bounded_number_of_rows(stack, full, query):
     read = lambda: sum(int(value) for _, value in stack.sql("SHOW GLOBAL STATUS LIKE 'Handler_read%'"))  # noqa: E731
     full.get("/requests?" + query)
-    for _ in range(10):  # the worker trims tables meanwhile, and its reads count, too
+    for _ in range(10):  # the worker trims tables at the same time, and its reads count, too
         before = read()
         answer = full.get("/requests?" + query)
         count = read() - before
@@ -169,7 +170,7 @@ def test_older_requests_are_found_from_list_to_list(full):
 
 
 def test_an_account_runs_one_search_of_the_log_at_a_time(stack, owner):
-    """The others are answered at once; tests/api/test_shares.py holds a search open."""
+    """Further searches are refused immediately; tests/api/test_shares.py keeps a search open."""
     seen = []
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         for answer in pool.map(lambda _: Browser.get(owner, "/requests?code=NOTHING"), range(200)):

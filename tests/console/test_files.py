@@ -25,7 +25,7 @@ def get(stack, path, **headers):
 def test_the_console_s_files_have_a_strict_policy(stack):
     for path in ("/console/", "/console/index.html", "/console/missing.js"):
         answer = get(stack, path)
-        if answer.status == 404:  # an error of nginx runs nothing at all
+        if answer.status == 404:  # an error of nginx allows no script
             assert "sandbox" in answer.headers["Content-Security-Policy"]
             continue
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'; ")

@@ -54,7 +54,7 @@ ALLOWED = {
 
 
 def run(stack, program, statement):
-    """The end of the client's message; "" after a success."""
+    """Returns the end of the client's message; "" after a success."""
     with open(os.path.join(stack.environment["IMGWARD_VAR"], "etc", program + ".password"), encoding="ascii") as file:
         password = file.read().strip()
     done = subprocess.run(["mariadb", "--no-defaults", "-S", stack.environment["IMGWARD_DB_SOCKET"], "-u", "imgward_" + program,
@@ -77,7 +77,7 @@ def test_a_program_s_user_may_do_its_own_work(stack, program):
 
 
 def test_every_table_has_its_row(stack):
-    """A new migration needs a row in src/db/grants.c, or its programs are refused."""
+    """A new table needs a row in src/db/grants.c; otherwise the database refuses its programs."""
     with open(os.path.join(ROOT, "src", "db", "grants.c"), encoding="utf-8") as file:
         rows = set(re.findall(r'\{\s*"([a-z_]+)",', file.read()))
     assert {row[0] for row in stack.sql("SHOW TABLES")} == rows
@@ -85,7 +85,7 @@ def test_every_table_has_its_row(stack):
 
 @pytest.mark.parametrize("program", ["api", "console", "worker"])
 def test_each_program_uses_its_own_user(stack, program, owner):
-    """The console's requests above, the API's below and the worker's heartbeat have opened connections."""
+    """Connections were opened by the console's requests above, the API's below and the worker's heartbeat."""
     stack.account_new().list()
     users = {row[0] for row in stack.sql("SELECT user FROM information_schema.processlist")}
     assert "imgward_" + program in users

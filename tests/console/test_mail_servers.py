@@ -11,7 +11,7 @@ from browser import Browser, address_new
 from sink import Sink, mail_server
 
 SQL = os.path.join(os.path.dirname(__file__), "..", "..", "sql")
-SENDERS = [  # mail.from, the name that a reader sees
+SENDERS = [  # mail.from, and the name that a mail program shows
     ("no-reply@imgward.example", ""),
     ("Imgward <no-reply@imgward.example>", "Imgward"),
     ('"Images, safe" <no-reply@imgward.example>', "Images, safe"),
@@ -19,7 +19,7 @@ SENDERS = [  # mail.from, the name that a reader sees
     ("=?UTF-8?B?7J2066+47KeA?= <no-reply@imgward.example>", "이미지"),
     ("이미지 보호 서비스에서 보내는 안내 메일 <no-reply@imgward.example>", "이미지 보호 서비스에서 보내는 안내 메일"),
 ]
-# Answers by command; None closes the connection.
+# Replies by command; None closes the connection.
 TAKEN = {
     "several lines": {"greeting": b"220-hello\r\n220-" + b"x" * 400 + b"\r\n220 ready\r\n"},
     "bare line feed": {"greeting": b"220 bare\n"},

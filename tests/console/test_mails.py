@@ -19,7 +19,7 @@ def sink(stack):
 
 
 def signed_up(stack, sink, email=None):
-    """A browser of a new owner whose address is verified."""
+    """Returns a browser of a new owner whose address is verified."""
     email, browser = email or address_new(), Browser(stack)
     answer = browser.sign_up(email)
     assert answer.status == 201 and answer.data == {"state": "verify"} and not browser.cookies
@@ -78,7 +78,7 @@ def test_no_token_is_readable_in_the_database(stack, sink):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert b"token=".hex().upper() not in rows[0][0]
-    # Retried, once the wait is over.
+    # The mail is retried when the wait is over.
     stack.sql(f"UPDATE mails SET available_at = UTC_TIMESTAMP(3) WHERE recipient = '{with_failure}'")
     token = sink.token(with_failure)
     assert len(token) == 43
@@ -103,7 +103,7 @@ def test_a_worker_that_stops_finishes_its_mail(stack, sink):
 
 
 def mail_check(stack, operator):
-    """The line of doctor, and the status of the health page."""
+    """Returns the line of doctor and the status of the health page."""
     output = stack.ctl("doctor", check=False)
     [line] = [line for line in output.splitlines() if line.startswith("mail ")]
     [check] = [check for check in operator.get("/admin/health").data["checks"] if check["name"] == "mail"]
@@ -155,7 +155,7 @@ def test_invitations_have_limits_by_sender_recipient_and_day(stack, sink):
     assert statuses == [201] * 20
     refused = owner.post("/account/invitations", {"email": address_new(), "role": "member"})
     assert refused.status == 429 and refused.code == "USAGE_LIMIT_EXCEEDED" and int(refused.headers["Retry-After"]) > 0
-    # A deleted invitation makes room for another one, but not within the day.
+    # After an invitation is deleted, another may be sent, but not on the same day.
     assert owner.delete(f"/account/invitations/{owner.get('/account/members').data['invitations'][0]['id']}").status == 200
     assert "today" in owner.post("/account/invitations", {"email": address_new(), "role": "member"}).json["message"]
     target = address_new()
@@ -198,7 +198,7 @@ def test_mails_of_a_kind_have_a_limit_by_recipient_that_strangers_cannot_use_up(
 # ---- a sign-up with another person's address ----
 
 def squatted(stack):
-    """A browser that is signed in with an address that it does not own."""
+    """Returns a browser that is signed in with an address of another person."""
     squatter = Browser(stack)
     email = address_new()
     assert squatter.sign_up(email).data == {"state": "verify"}

@@ -29,7 +29,7 @@ def test_the_address_is_no_password_and_belongs_to_one_user(browser, owner):
 
 
 def test_common_passwords_are_refused_at_each_place(stack, browser, owner):
-    """NIST SP 800-63B, 5.1.1.2: sign-up, reset, change, invitation. imgwardctl makes random passwords."""
+    """NIST SP 800-63B, 5.1.1.2 applies to sign-up, reset, change and invitation. imgwardctl makes random passwords."""
     common, details = "Password1234", []
     answers = [browser.sign_up(password=common),
                browser.post("/password/reset", {"token": reset_token(stack, owner.email), "password": common}),
@@ -59,7 +59,7 @@ def test_a_password_change_needs_the_old_one_and_ends_other_sessions(stack, owne
     assert owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": "short"}).fields() == ["newPassword"]
     assert owner.post("/user/password", {"currentPassword": PASSWORD, "newPassword": NEW}).status == 200
     assert second.get("/user/sessions").status == 401 and owner.get("/user/sessions").status == 200
-    # The own session has another id and another token against forged requests.
+    # The user's session has a new id and a new token against forged requests.
     assert before.get("/user/sessions").status == 401 and owner.patch("/user", {"name": "Still here"}).status == 200
     assert Browser(stack).sign_in(owner.email).status == 401
     assert Browser(stack).sign_in(owner.email, NEW).status == 200

@@ -52,7 +52,7 @@ def test_signing_out_ends_the_session_everywhere(browser, stack):
 
 
 def test_a_session_ends_after_its_times(stack, owner):
-    # Each time ends a new session: the worker's retention deletes it then.
+    # Each of these times ends a new session, which the worker's retention then deletes.
     for column, last_s, ended_s in (("seen_at", -43100, -43201), ("expires_at", 100, -1)):
         browser = Browser(stack)
         assert browser.sign_in(owner.email).status == 200
@@ -107,7 +107,7 @@ def test_a_change_without_the_token_is_refused(owner, other):
 
 
 def test_a_form_of_another_page_cannot_sign_in(owner):
-    """Login CSRF: a browser sends a form with its own Origin, and never as JSON."""
+    """Login CSRF: a browser sends a form with the Origin of its page, and never as JSON."""
     body = json.dumps({"email": owner.email, "password": PASSWORD})
     for headers in ({"Content-Type": "application/x-www-form-urlencoded", **SAME}, {"Content-Type": "text/plain", **SAME},
                     {"Content-Type": None, **SAME}, {"Content-Type": "application/json", "Origin": "https://evil.example"},
@@ -129,7 +129,7 @@ def test_a_token_that_the_client_brings_is_never_taken_over(stack, owner, other)
     victim.cookies[COOKIE] = planted
     assert victim.sign_in(owner.email).status == 200
     assert victim.cookies[COOKIE] != planted
-    # The planted session ended with the sign-in; it never became the victim's.
+    # The planted session ended with the sign-in and never became that of the victim.
     assert other.get("/user/sessions").code == "SESSION_REQUIRED"
     assert victim.get("/session").data["user"]["email"] == owner.email
     victim.cookies[COOKIE] = "A" * 43
@@ -149,14 +149,14 @@ def test_the_routes_without_a_session_are_known():
 
 @pytest.mark.parametrize("path", OPEN)
 def test_a_body_before_sign_in_is_small(stack, path):
-    """Refused by its length. The pool's own limit stands behind another web server, too (test_serve.c)."""
+    """The body is refused by its length. The pool has a limit, too, for another web server (test_serve.c)."""
     answer = Browser(stack).request("POST", path, {"z": [0] * 9000})
     assert answer.status == 413 and answer.code == "PAYLOAD_TOO_LARGE" and "16384" in answer.json["message"], answer
     assert Browser(stack).post(path, {"z": "x" * 16000}).status == 400
 
 
 def test_large_bodies_before_sign_in_make_nobody_wait(stack, owner):
-    """Before the limit, 24 connections with bodies of 240 kB let a signed-in user wait for seconds."""
+    """Without the limit, 24 connections with bodies of 240 kB delayed a signed-in user by seconds."""
     def median(end):
         waits = []
         while time.monotonic() < end:
@@ -206,7 +206,7 @@ def test_attempts_on_a_user_wait_longer_and_longer(stack, owner, is_known):
         stack.sql("UPDATE sign_in_attempts SET next_at = UTC_TIMESTAMP(3)")
         assert browser.sign_in(email, "wrong password").status == 401
     assert waits == sorted(waits) and waits[-1] >= 16, waits
-    if is_known:  # the right password has to wait as well
+    if is_known:  # the correct password has to wait, too
         assert browser.sign_in(email).status == 429
         stack.sql("UPDATE sign_in_attempts SET next_at = UTC_TIMESTAMP(3)")
         assert browser.sign_in(email).status == 200
@@ -215,13 +215,13 @@ def test_attempts_on_a_user_wait_longer_and_longer(stack, owner, is_known):
 
 def test_attempts_from_an_address_are_limited_over_all_users(stack):
     browser = Browser(stack)
-    # The first wait is a second and may be over before the next attempt; each wait is twice as long as the one before.
+    # The first wait is a second and may be over before the next attempt; each wait is twice as long as the previous.
     statuses = [browser.sign_in(address_new(), "wrong password").status for _ in range(36)]
     assert statuses[:30] == [401] * 30 and 429 in statuses[30:], statuses
 
 
 def count_set(stack, name, attempts, seconds):
-    """Writes a count of attempts as src/domain/people/throttle.c names it."""
+    """Writes a count of attempts, named as in src/domain/people/throttle.c."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     stack.sql(f"REPLACE INTO sign_in_attempts VALUES (X'{digest}', {attempts}, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL {seconds} SECOND)")
 
@@ -229,7 +229,7 @@ def count_set(stack, name, attempts, seconds):
 def test_wrong_passwords_of_others_make_no_user_wait(stack, owner):
     attacker = Browser(stack, address="127.0.0.2")
     assert [attacker.sign_in(owner.email, "wrong password").status for _ in range(5)] == [401] * 5
-    # The wait is a second: longer, so that a slow machine does not come after it.
+    # The wait is a second. It is made longer, so that a slow machine does not try after it.
     stack.sql("UPDATE sign_in_attempts SET next_at = next_at + INTERVAL 600 SECOND WHERE next_at > tried_at")
     assert attacker.sign_in(owner.email, "wrong password").status == 429
     assert attacker.sign_in(owner.email).status == 429
@@ -247,7 +247,7 @@ def test_attempts_from_many_networks_make_only_unknown_networks_wait(stack, owne
     assert unknown.post("/password/reset", {"token": token, "password": PASSWORD}).status == 200
     assert unknown.sign_in(owner.email).status == 200  # a reset clears the count
     count_set(stack, f"user:{owner.email}", 200, 300)
-    assert Browser(stack).sign_in(owner.email).status == 200  # a network of an earlier sign-in
+    assert Browser(stack).sign_in(owner.email).status == 200  # the network is known from an earlier sign-in
 
 
 def test_a_session_has_its_own_count_of_wrong_passwords(stack, owner):
@@ -293,7 +293,7 @@ def test_a_disabled_user_is_refused_and_its_sessions_end(stack, owner):
 
 
 def test_the_time_of_an_unknown_user_is_that_of_a_known_one(stack, owner):
-    """With production's hash: both cost one Argon2id hash, by far the longest step."""
+    """With the hash of production, both cost one Argon2id hash, by far the longest step."""
     hashed = dict.fromkeys((owner.email, address_new()), 0.0)
     with stack.configured("console", "hash_memory_bytes", "67108864"), stack.configured("console", "hash_operations", "2"):
         assert Browser(stack).sign_in(owner.email).status == 200  # makes a new hash
@@ -310,7 +310,7 @@ def test_the_time_of_an_unknown_user_is_that_of_a_known_one(stack, owner):
 # ---- the second factor ----
 
 def enabled(browser):
-    """Enables the second factor; the secret and the recovery codes."""
+    """Enables the second factor; returns the secret and the recovery codes."""
     made = browser.post("/user/totp", {"password": PASSWORD})
     assert made.status == 200, made
     secret = made.data["secret"]
@@ -344,7 +344,7 @@ def test_the_second_factor_is_asked_for_and_each_code_works_once(stack, owner):
     last, challenge = challenged(stack, owner.email)
     assert second(last, challenge, codes[0]).code == "SIGN_IN_FAILED"
     assert second(last, challenge, codes[1].replace("-", "")).status == 200
-    # A challenge is used up by its sign-in.
+    # A challenge is valid for one sign-in.
     assert second(last, challenge, codes[2]).code == "TOKEN_INVALID"
 
 

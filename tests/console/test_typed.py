@@ -1,4 +1,4 @@
-"""What people type: input methods, other keyboards and copied text write one text in several forms."""
+"""Typed text: input methods, other keyboards and copied text write the same text in several forms."""
 import unicodedata
 
 import pytest
@@ -11,7 +11,7 @@ NFD = unicodedata.normalize("NFD", NFC)
 
 
 def wide(text):
-    """As an input method for Chinese, Japanese or Korean writes it."""
+    """Returns the text as an input method for Chinese, Japanese or Korean writes it."""
     return "".join(chr(ord(letter) + 0xfee0) if "!" <= letter <= "~" else letter for letter in text)
 
 

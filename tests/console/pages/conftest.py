@@ -1,4 +1,4 @@
-"""Fixtures of the tests in a real browser: one Chromium for all of them, pictures of a small kind."""
+"""Fixtures of the tests in a real browser: one Chromium for all tests, and small pictures."""
 import os
 import shutil
 
@@ -25,7 +25,7 @@ def driver(tmp_path_factory):
 
 @pytest.fixture
 def window(driver, stack):
-    """A window of a new visitor. No test may end with a refusal of the policy or an error of a script."""
+    """A window of a new visitor. A test fails if the content security policy refused something or a script had an error."""
     for name in os.listdir(driver.downloads):
         path = os.path.join(driver.downloads, name)
         shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)

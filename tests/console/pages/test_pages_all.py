@@ -15,7 +15,7 @@ ADMIN = ["/admin", "/admin/accounts/ACCOUNT", "/admin/users", "/admin/queue", "/
 
 @pytest.fixture
 def filled(owner, anonymous):
-    """Ids of an order with a result, a webhook and the account: pages show their parts only with data."""
+    """Ids of an order with a result, a webhook and the account, because pages show some parts only with data."""
     made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "shown", "orderName": "A long name of an order that must not widen a phone",
                                              "files": [{"fileName": "a-very-long-file-name-without-any-space-at-all-in-it.jpg"}, {"fileName": "b.png"}]})
     for file, body in zip(made.data["files"], (pictures.jpeg(), pictures.png())):
@@ -37,7 +37,7 @@ def settled(window):
 
 
 def inspect(window, modules, paths, ids, theme):
-    """Opens each page; its findings."""
+    """Opens each page; returns the findings."""
     found = []
     for pattern in paths:
         path = pattern
@@ -72,7 +72,7 @@ def test_every_page(window, modules, owner, operator, filled, theme):
 
 
 class Dialogs:
-    """Looks at each open dialog: axe-core, and a screenshot at 1280 and 390 pixels."""
+    """Inspects each open dialog: axe-core, and a screenshot at 1280 and 390 pixels."""
 
     def __init__(self, window, modules, theme):
         self.window, self.modules, self.theme, self.found, self.names = window, modules, theme, [], []
@@ -233,7 +233,7 @@ def test_an_open_dialog_leaves_its_button_as_it_is(inside):
 
 
 def test_navigation_closes_a_dialog_and_its_question(inside, owner, filled):
-    """The question spoke of an order that is no longer on the screen."""
+    """The question was about an order that is no longer on the screen."""
     inside.open("/orders")
     inside.press("A long name of an order that must not widen a phone")
     inside.press("Delete")
@@ -349,7 +349,7 @@ RULER = """
 
 
 def test_tabs_and_cards_are_aligned_and_stay_in_their_place(inside):
-    """1280 pixels: the tabs begin with the heading and end with the cards, and no page moves them."""
+    """1280 pixels: the tabs begin at the heading and end at the cards, at the same position on every page."""
     inside.size(1280, 1400)
     found = {}
     for path in ("/developers", "/developers/webhooks", "/developers/requests", "/account", "/account/security", "/account/members", "/account/audit"):

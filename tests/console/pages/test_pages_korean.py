@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
 import web_files
 
 T = web_files.texts_read(web_files.WEB / "text" / "ko.js")
-# Names that Korean writes in Latin letters. Codes stand in <code>; what a user wrote is named by each test.
+# Names that Korean writes in Latin letters. Codes are in <code>; each test names the words that a user wrote.
 NAMES = set("""imgward AI API URL HTTP HTTPS TLS ASCII ID ZIP QR JPEG JPG PNG WebP HEIC HEIF AVIF TIFF GIF BMP XMP HDR RAW iPhone
     Redis Chrome Linux English GB MB kB ms GET POST PUT PATCH DELETE Gone jpg jpeg png webp https http name example com
     UTC WebP systemctl status worker imgwardctl queue resume""".split())
@@ -108,7 +108,7 @@ def test_the_pages_of_the_operator(reader, owner, operator, filled):
     users = operator.get("/admin/users?limit=100").data["users"]
     accounts = operator.get("/admin/accounts?limit=100").data["accounts"]
     reader.own |= {one[name] for one in users for name in ("name", "email", "accountName")} | {one["name"] for one in accounts}
-    own = operator.get("/session").data  # not among the newest hundred users
+    own = operator.get("/session").data  # the operator is not among the newest hundred users
     reader.own |= {own["user"]["name"], own["account"]["name"]}
     assert operator.patch("/user", {"language": "ko"}).status == 200
     try:
@@ -130,7 +130,7 @@ def test_the_pages_of_the_operator(reader, owner, operator, filled):
 
 
 def test_each_error_code(reader):
-    """The service answers the sign-in with each code that it has."""
+    """The response to the sign-in is replaced by each code of the service."""
     codes = set(web_files.named(r"\{IW_(\w+), \d{3}\}", "src/http/failure.c", "src/console/main.c")) - web_files.KEY_CODES
     reader.window.fill(T["email"], "name@example.com")
     reader.window.fill(T["password"], PASSWORD)
@@ -149,7 +149,7 @@ def test_each_error_code(reader):
 
 
 def messages():
-    """Each message of the service as reason and params."""
+    """Returns each message of the service as reason and params."""
     for reason, names, template in web_files.named(r'\bX\((\w+), "([^"]*)", *\s*"((?:[^"\\]|\\.)*)', "src/base/message.h"):
         kinds = re.findall(r"%(?:\.\d+)?(?:\" ?PRI\w+ ?\"|[a-z]+)", template)
         yield {"reason": reason, "params": {name: "2026-03-12T10:00:00.000Z" if name == "at" else "값" if kind.endswith("s") else 12
@@ -157,7 +157,7 @@ def messages():
 
 
 def test_each_message_about_a_file(reader, owner, filled):
-    """The service answers with an order that has each error and each note, with each message."""
+    """The response is replaced by an order that has each error and each note, with each message."""
     order = owner.get(f"/v2/orders/{filled['ORDER']}").data
     parts, [first, _] = list(messages()), order["files"]
     codes = {kind: [key.split(".")[1] for key in T if re.fullmatch(kind + r"\.[A-Z_]+", key)] for kind in ("file", "note")}

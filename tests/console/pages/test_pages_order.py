@@ -20,7 +20,7 @@ def test_a_reload_during_the_upload_finds_the_order_again(inside, owner, files):
     assert inside.path == f"/orders/{order['orderId']}"
     assert order["orderName"] == f"{files[0].name} + 2"
     assert "Delete" not in inside.text()
-    # Chromium asks before it leaves the page.
+    # Without this, Chromium asks before it leaves the page.
     inside.driver.execute_script("window.addEventListener('beforeunload', (event) => event.stopImmediatePropagation(), true)")
     path = inside.path
     inside.driver.get("about:blank")
@@ -66,7 +66,7 @@ def test_the_upload_of_this_tab_is_not_offered(inside, files):
     inside.says("of 2 files uploaded")
     inside.press("Cancel the order")
     inside.press("Cancel the order", "dialog button")
-    # The pictures are still chosen.
+    # The chosen pictures are still there.
     inside.says("Three steps", "2 pictures ready")
     inside.network()
 
@@ -116,14 +116,14 @@ def test_an_order_with_a_failed_file_says_how_many_are_complete(inside, owner, t
     inside.says("3 pictures ready")
     inside.press("Protect 3 pictures")
     inside.says("2 of 3 complete", "Some pictures could not be processed")
-    # The first day of a week counts.
+    # The seven days include the first.
     inside.says("The results are deleted in 7 days.")
     inside.go("/orders")
     inside.says("2 of 3 complete")
 
 
 def drawn(window, count):
-    """Waits until the thumbnails of so many files are loaded; their addresses."""
+    """Waits until the thumbnails of so many files are loaded; returns their addresses."""
     script = """return [...document.querySelectorAll(".results img.thumb")].filter((one) => one.naturalWidth > 1).map((one) => one.src)"""
     return window.wait(lambda: len(found := window.driver.execute_script(script)) == count and found, f"{count} thumbnails")
 
@@ -148,7 +148,7 @@ def test_each_result_has_a_thumbnail_after_a_reload_and_for_orders_of_the_api(in
 
 
 def test_the_thumbnails_stay_while_the_order_is_polled(inside, owner, anonymous, files, stack):
-    """Each answer has new signatures; a picture that is shown is not fetched again."""
+    """Each response has new signatures, but a picture that is shown is not fetched again."""
     made = owner.post("/v2/orders/anti-ai", {"idempotencyKey": "polled", "files": [{"fileName": path.name} for path in files[:2]]}).data
     for file, path in zip(made["files"], files):
         assert anonymous.put(file["uploadUrl"], body=path.read_bytes()).status == 201
@@ -156,7 +156,7 @@ def test_the_thumbnails_stay_while_the_order_is_polled(inside, owner, anonymous,
     inside.says("Files are missing")
     owner.post("/v2/orders/anti-ai/confirm", {"idempotencyKey": "start", "orderId": made["orderId"]})
     inside.says("Download all (ZIP)")
-    # An order with results is asked for again and again while other files are in progress.
+    # An order with results is polled while other files are in progress.
     stack.sql(f"UPDATE orders SET status = 'inProgress' WHERE id = {made['orderId']}")
     inside.open(inside.path)
     inside.says("We are working on your pictures")
@@ -178,7 +178,7 @@ def test_the_names_of_the_originals_are_kept_if_the_user_wants_it(inside, owner,
     inside.says("Complete")
     [order] = owner.get("/v2/orders").data["orders"]
     assert owner.get(f"/v2/orders/{order['orderId']}/download").data["fileName"] == files[0].name
-    # The next order begins with the usual choice.
+    # The next order begins with the default choice.
     inside.go("/new")
     assert inside.find(".check input").is_selected()
     inside.click(inside.find("input[value=watermarkEmbed]"))

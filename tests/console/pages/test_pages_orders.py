@@ -1,4 +1,4 @@
-"""Orders in the browser: from a folder of pictures to the results, and each way in which that can be interrupted."""
+"""Orders in the browser: from a folder of pictures to the results, and every possible interruption."""
 import re
 import time
 import zipfile
@@ -19,7 +19,7 @@ def pictures_choose(window, files):
 
 
 def downloaded(window):
-    """The only downloaded file, complete."""
+    """Returns the only downloaded file when it is complete."""
     def files():
         return [path for path in window.downloads.iterdir() if path.suffix not in (".crdownload", ".tmp") and not path.name.startswith(".")]
     return window.wait(files, "a download")[0]
@@ -32,7 +32,7 @@ def test_ten_pictures_from_an_empty_console_to_the_download(inside, files, recor
     inside.press("Protect 10 pictures")
     inside.press(ENDED)
     archive = downloaded(inside)
-    # Choosing the files is one click more: the dialog of the system opens by it.
+    # Choosing the files is one more click, which opens the dialog of the system.
     record_testsuite_property("clicks", inside.clicks + 1)
     record_testsuite_property("seconds", round(time.monotonic() - begin, 1))
     assert inside.clicks + 1 <= 4
@@ -49,7 +49,7 @@ def test_a_result_is_compared_with_its_original(inside, files):
     slider = inside.find("dialog .compare input")
     inside.driver.execute_script("arguments[0].value = 20; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", slider)
     frame = inside.find("dialog .compare")
-    # The border is at a fifth of the picture, which is 321 pixels wide and stands in the middle of the frame.
+    # The divider is at a fifth of the picture, which is 321 pixels wide and in the middle of the frame.
     place = inside.driver.execute_script("return parseFloat(getComputedStyle(arguments[0]).getPropertyValue('--at'))", frame)
     assert abs(place - ((frame.size["width"] - 321) / 2 + 321 / 5)) <= 1
     inside.press("Close")
@@ -62,17 +62,17 @@ def test_a_result_of_an_earlier_visit_is_viewed_and_compared(inside, files):
     pictures_choose(inside, files[:1])
     inside.press("Protect 1 picture")
     inside.says("Complete")
-    # After a reload the browser has no original.
+    # After a reload the browser does not have the original.
     inside.open(inside.path)
     inside.press(f"View: {files[0].name}")
     inside.find("dialog .single canvas")
     inside.find("dialog input[type=file]").send_keys(str(files[0]))
     inside.find("dialog .compare:not(.single) canvas")
     inside.press("Close")
-    # The picture itself opens the same dialog.
+    # A click on the picture opens the same dialog.
     inside.click(inside.find(".results .look"))
     inside.find("dialog .single canvas")
-    # A failure is said, not only logged.
+    # A failure is shown, not only logged.
     inside.press("Close")
     inside.answer(f"/v2{inside.path}/download", 410, {"code": "ORDER_EXPIRED", "message": "In English."}, "GET")
     inside.click(inside.find(".results .look"))
@@ -115,7 +115,7 @@ def test_each_recipient_gets_a_copy_whose_text_is_read_again(inside, tmp_path):
     copy = downloaded(inside)
     inside.press("Compare: boat.png Sent to Grace")
     inside.find("dialog .compare canvas[role=img]")
-    # The service knows the size of the largest copy, not that of this one.
+    # The service knows the size of the largest copy, but not of this copy.
     inside.says("Before: ")
     assert "After: " not in inside.text()
     inside.press("Close")
@@ -208,7 +208,7 @@ HEADS = {"iphone.heic": b"\0\0\0\x18ftypheic", "web.avif": b"\0\0\0\x18ftypavif"
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_file_that_cannot_be_taken_is_named_with_the_sentence_of_the_api(inside, tmp_path, files, stack, owner, anonymous, alone):
-    """A folder of a phone: each picture of another kind has the reason; other files are named, those of the system are not."""
+    """A folder of a phone: each refused picture has a reason; other files are named, except files of the system."""
     made = {name: head + b"\0" * 64 for name, head in HEADS.items()}
     if alone:
         made = {"renamed.jpg": made["iphone.heic"]}
@@ -314,7 +314,7 @@ def test_a_slow_upload_warns_before_leaving_and_is_cancelled(inside, files, owne
 def test_an_upload_survives_a_restart_of_the_service(inside, files, stack):
     inside.go("/new")
     pictures_choose(inside, files[:6])
-    # The restart falls between the creation and the first upload: uploads are held back until the pool is stopped.
+    # The restart is between the creation and the first upload, because uploads are held back until the pool is stopped.
     inside.driver.execute_script("""
         const send = XMLHttpRequest.prototype.send;
         window.held = [];
@@ -326,7 +326,7 @@ def test_an_upload_survives_a_restart_of_the_service(inside, files, stack):
     try:
         inside.driver.execute_script("window.release()")
         inside.says("The upload will continue automatically.")
-        # A reader of the screen announces the notice once, without the countdown.
+        # A screen reader announces the notice once, without the countdown.
         notice = inside.driver.execute_script("return document.querySelector('.progress [role=status] .notice').innerText")
         hidden = inside.driver.execute_script("return document.querySelector('.progress .notice [aria-hidden=true]').innerText")
         assert "The service is not reachable." in notice and re.fullmatch(r"Next attempt in \d+ s\.", hidden)
@@ -349,7 +349,7 @@ def test_a_restart_of_the_console_is_waited_for(inside, stack):
 def test_an_expired_upload_link_is_renewed(inside, files):
     inside.go("/new")
     pictures_choose(inside, files[:2])
-    # The first upload meets the answer to an expired link.
+    # The first upload gets the response to an expired link.
     inside.driver.execute_script("""
         const send = XMLHttpRequest.prototype.send;
         XMLHttpRequest.prototype.send = function () {
@@ -367,7 +367,7 @@ def test_an_expired_upload_link_is_renewed(inside, files):
 def test_the_others_go_on_without_a_file_that_the_service_refuses(inside, files, owner):
     inside.go("/new")
     pictures_choose(inside, files[:3])
-    # The page's own checks find most of these files, so the service's refusal of the first one is made here.
+    # The page finds most of these files before the upload, so the service's refusal of the first file is simulated.
     inside.driver.execute_script("""
         const send = XMLHttpRequest.prototype.send;
         XMLHttpRequest.prototype.send = function () {

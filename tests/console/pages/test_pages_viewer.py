@@ -1,4 +1,4 @@
-"""The comparison of a result with its original: sizes, panning, and that 100 % shows the very pixels."""
+"""The comparison of a result with the original: sizes, panning, and the unscaled pixels at 100 %."""
 import base64
 import io
 
@@ -12,7 +12,7 @@ import pictures
 
 @pytest.fixture
 def large(inside, owner, tmp_path):
-    """The dialog of a picture that is larger than the window, with its original; the pixels of both."""
+    """The dialog of a picture that is larger than the window, with the original; the pixels of both."""
     path = tmp_path / "large.png"
     Image.fromarray(numpy.asarray(pictures.scene(1700, 1500, seed=5))).save(path)
     inside.go("/new")
@@ -40,7 +40,7 @@ def pane(window):
 
 
 def pixels(window):
-    """The drawn pixels of the frame."""
+    """Returns the drawn pixels of the frame."""
     found = window.driver.execute_async_script("""
         const done = arguments[0];
         requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -77,7 +77,7 @@ def test_at_100_percent_the_pixels_are_those_of_the_files(large, anonymous, zoom
 def test_a_mouse_drags_the_picture_and_arrows_move_it(large):
     window, _, _ = large
     canvas = window.find("dialog .pane canvas")
-    # A click on the fitted picture shows that place at 100 %.
+    # A click on the fitted picture shows that point at 100 %.
     ActionChains(window.driver).move_to_element_with_offset(canvas, 0, 0).click().perform()
     window.wait(lambda: pane(window)["whole"] == [1700, 1500], "100 %")
 
@@ -107,7 +107,7 @@ def test_the_comparison_fits_each_window_and_says_the_sizes(large):
                     now = pane(window)
                     return now["width"] <= width and (zoom != "Fit" or now["whole"] == [now["width"], now["height"]]) and now
                 state = window.wait(fitting, f"the frame at {zoom}")
-                # The frame follows the window at each zoom, also after a wider one.
+                # At each zoom the frame follows the width of the window, also when it grows.
                 window.size(1280, 900)
                 window.size(width, height)
                 window.wait(lambda: pane(window)["width"] == state["width"] <= width, "the frame of the window")

@@ -1,4 +1,4 @@
-"""The service's own site: "/" for a person, the guides and the reference under /docs/."""
+"""The service's public site: "/" for a person, the guides and the reference under /docs/."""
 import html.parser
 import os
 import subprocess
@@ -30,7 +30,7 @@ class Page(html.parser.HTMLParser):
 
 
 class Visit:
-    """A visit of a page outside of the console."""
+    """A visit to a page outside of the console."""
 
     def __init__(self, window):
         self.window, self.origin = window, window.url.rsplit("/console/", 1)[0]
@@ -43,7 +43,7 @@ class Visit:
         self.window.find("h1")
 
     def hosts(self):
-        """The origins of all requests of the page, by the browser's log of the network."""
+        """Returns the origins of all requests of the page, from the browser's network log."""
         names = self.window.driver.execute_script("return performance.getEntriesByType('resource').map((one) => one.name).concat(location.href)")
         return {urllib.parse.urlsplit(name)._replace(path="", query="", fragment="").geturl() for name in names}
 

@@ -1,4 +1,4 @@
-"""A real Chromium that shows the console: finds parts as a reader of the screen does, by their label or text."""
+"""A real Chromium that shows the console. Parts are found by their label or text, as a screen reader finds them."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SECONDS = 120
-# Runs in each page before its scripts: notes every refusal of the policy.
+# Runs in each page before the page's scripts, and records every refusal of the policy.
 NOTE_REFUSALS = """
 window.refusals = [];
 document.addEventListener("securitypolicyviolation", (event) => {
@@ -35,7 +35,7 @@ def driver_start(downloads):
 
 
 class Window:
-    """One window of the browser. Paths are those of the console, such as /orders."""
+    """A window of the browser. Paths are those of the console, such as /orders."""
 
     def __init__(self, driver, stack, downloads):
         self.driver, self.stack, self.downloads = driver, stack, downloads
@@ -45,7 +45,7 @@ class Window:
     # ---- state ----
 
     def clear(self):
-        """A new visitor: no cookie, no storage, a wide light window, a fast network."""
+        """Resets the window to a new visitor: no cookie, no storage, a wide light window, a fast network."""
         self.size(1440)
         self.theme("light")
         self.network()
@@ -85,7 +85,7 @@ class Window:
             "offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": upload})
 
     def answer(self, path, status, body, method="POST"):
-        """Until the console is loaded again, the service answers requests to this path of the console's API so."""
+        """Replaces the response to requests to this path of the console's API, until the console is loaded again."""
         self.driver.execute_script("""
             const [path, status, body, method] = arguments, ask = window.fetch;
             window.fetch = (url, options) => (new URL(url, location).pathname === "/console/api" + path && (options?.method ?? "GET") === method
@@ -112,7 +112,7 @@ class Window:
     # ---- parts ----
 
     def wait(self, condition, what="a condition"):
-        """Waits until condition() is true; an element that was replaced meanwhile counts as not yet."""
+        """Waits until condition() is true; an element that was replaced meanwhile counts as false."""
         def attempt(_):
             try:
                 return condition()
@@ -130,7 +130,7 @@ class Window:
         return self.wait(lambda: self.all(css), css)[0]
 
     def text(self):
-        """All text of the page, of an open dialog only where there is one."""
+        """Returns all text of the page, or of the open dialog if there is one."""
         script = "const all = document.querySelectorAll('dialog'); return (all[all.length - 1] || document.body).innerText"
         try:
             return self.driver.execute_script(script) or ""
@@ -143,7 +143,7 @@ class Window:
             self.wait(lambda word=word: word in self.text(), repr(word))
 
     def named(self, word, css):
-        """The visible elements with this text or label, in an open dialog only where there is one."""
+        """Returns the visible elements with this text or label, only those of the open dialog if there is one."""
         return self.driver.execute_script("""
             const [word, css] = arguments, dialogs = document.querySelectorAll("dialog");
             const root = dialogs.length ? dialogs[dialogs.length - 1] : document;
@@ -152,7 +152,7 @@ class Window:
             """, word, css)
 
     def press(self, word, css="button, a, label, summary"):
-        """Clicks the first button or link with this text, as soon as it can be used."""
+        """Clicks the first button or link with this text as soon as it is enabled."""
         def usable():
             return [one for one in self.named(word, css) if one.is_enabled()]
         one = self.wait(usable, f"a button {word!r}")[0]
@@ -164,7 +164,7 @@ class Window:
         self.clicks += 1
 
     def field(self, label):
-        """The input with this label."""
+        """Returns the input with this label."""
         def labelled():
             return [self.driver.find_element(By.ID, one.get_attribute("for")) for one in self.named(label, "label[for]")]
         return self.wait(labelled, f"a field {label!r}")[0]
@@ -172,7 +172,7 @@ class Window:
     def fill(self, label, value, clear=True):
         one = self.field(label)
         if clear and one.get_attribute("value"):
-            # Preact notices the change by its event.
+            # Preact detects the change from the event.
             self.driver.execute_script("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", one)
         one.send_keys(value)
 
@@ -181,7 +181,7 @@ class Window:
         self.driver.execute_script("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change', {bubbles: true}))", one, value)
 
     def error_of(self, label):
-        """Waits for the error next to a field; its text."""
+        """Waits for the error next to a field; returns its text."""
         one = self.field(label)
         self.wait(lambda: self.field(label).get_attribute("aria-invalid") == "true", f"an error of {label!r}")
         names = (one.get_attribute("aria-describedby") or "").split()
@@ -198,15 +198,15 @@ class Window:
         return self.driver.execute_script("return window.refusals || []")
 
     def refusals(self):
-        """Everything that the content security policy refused since the start of the test."""
+        """Returns everything that the content security policy refused since the start of the test."""
         return self.refused + self.refusals_now()
 
     def accidents(self):
-        """Errors of scripts in the browser's log."""
+        """Returns errors of scripts in the browser's log."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["source"] == "javascript" and entry["level"] == "SEVERE"]
 
     def overflow(self):
-        """By how many pixels the page is wider than its window, and the elements that reach out."""
+        """Returns by how many pixels the page is wider than the window, and the elements that stick out."""
         return self.driver.execute_script("""
             const width = document.documentElement.clientWidth, over = document.documentElement.scrollWidth - width;
             if (over <= 0) return "";
@@ -214,7 +214,7 @@ class Window:
               .slice(0, 5).map((one) => one.outerHTML.slice(0, 120)).join(" | ");""")
 
     def axe(self, modules):
-        """axe-core's violations of the page, one line each."""
+        """Returns axe-core's violations on the page, one line each."""
         if not self.driver.execute_script("return Boolean(window.axe)"):
             with open(os.path.join(modules, "axe-core", "axe.min.js"), encoding="utf-8") as file:
                 self.driver.execute_script(file.read())
@@ -225,7 +225,7 @@ class Window:
                 for rule in json.loads(found) for node in rule["nodes"] or [{}]]
 
     def picture(self, name):
-        """Keeps a screenshot of the whole page in var/console-pages."""
+        """Saves a screenshot of the whole page in var/console-pages."""
         folder = os.path.join(os.environ.get("IMGWARD_VAR", "var"), "console-pages")
         os.makedirs(folder, exist_ok=True)
         self.driver.save_screenshot(os.path.join(folder, name + ".png"))
