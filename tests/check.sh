@@ -7,6 +7,8 @@ root=$IMGWARD_ROOT
 python=$IMGWARD_PYTHON
 out=$IMGWARD_VAR/check
 counts=$out/counts
+# Why tests failed, repeated before the summary: the place of a failure may be thousands of lines above.
+reasons=$out/reasons
 
 parts=(
     "deps#check the Debian packages (as root, install them) and the programs from npm"
@@ -46,7 +48,14 @@ summary() {
 }
 
 # Runs a command and counts it as one test.
-check_one() { if "$@"; then count 1 0; else count 0 1; fi; }
+check_one() {
+    if "$@"; then
+        count 1 0
+    else
+        count 0 1
+        say "FAILED $part: $*" >>"$reasons"
+    fi
+}
 
 part_deps() {
     check_one "$root/dev" deps check
@@ -87,7 +96,7 @@ unit_run() {
     read -r -a numbers <<<"$(unit_count "$tree")"
     # When make fails without a failed test, the tests did not compile.
     [ $code -eq 0 ] || [ "${numbers[1]}" -gt 0 ] || numbers[1]=1
-    [ "${numbers[1]}" -eq 0 ] || unit_why "$out/$part.log"
+    [ "${numbers[1]}" -eq 0 ] || { say "FAILED $part" && unit_why "$out/$part.log"; } | tee -a "$reasons"
     count "${numbers[@]}"
 }
 
@@ -103,7 +112,7 @@ part_sanitizers() {
     renice -n 10 -p "$BASHPID" >/dev/null
     prefetch_stop sanitizers
     if ! tree_sanitizers >"$out/sanitizers-build.log" 2>&1; then
-        unit_why "$out/sanitizers-build.log"
+        { say "FAILED $part" && unit_why "$out/sanitizers-build.log"; } | tee -a "$reasons"
         count 0 1
         return
     fi
@@ -114,6 +123,7 @@ part_lint() {
     local numbers
     "$root/tests/lint.sh" >"$out/lint.log" 2>&1
     cat "$out/lint.log"
+    grep -A 10 '^not ok ' "$out/lint.log" >>"$reasons"
     read -r -a numbers <<<"$(awk '/^ok /{p++} /^not ok /{f++} /^skip /{s++} END {print p+0, f+0, s+0}' "$out/lint.log")"
     count "${numbers[@]}"
 }
@@ -134,6 +144,7 @@ pytest_count() {
     reports=("${reports[@]/%/.xml}")
     "$python" "$root/tests/junit.py" "${reports[@]}" >"$out/$part.rules"
     sed '$d' "$out/$part.rules"
+    "$python" "$root/tests/junit.py" --why "${reports[@]}" >>"$reasons"
     count $(tail -n 1 "$out/$part.rules")
 }
 
@@ -206,7 +217,7 @@ part_fuzz() {
     fi
     prefetch_stop fuzz
     "$root/dev" fuzz --seconds 3 --jobs 2 >"$out/fuzz.log" 2>&1 || code=$?
-    [ $code -eq 0 ] || tail -n 60 "$out/fuzz.log"
+    [ $code -eq 0 ] || { say "FAILED $part" && tail -n 60 "$out/fuzz.log"; } | tee -a "$reasons"
     local bad
     bad=$(grep -c 'found something' "$out/fuzz.log")
     [ $code -eq 0 ] || [ "$bad" -gt 0 ] || bad=$targets
@@ -244,6 +255,7 @@ part_host() {
         "$root/packaging/test-host" "$suite" 2>&1 | tee "$out/host-$suite.log"
         code=${PIPESTATUS[0]}
         numbers=$(tail -n 1 "$out/host-$suite.log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+        grep -A 12 '^NOT OK ' "$out/host-$suite.log" >>"$reasons"
         if [ "$code" -eq 77 ]; then count 0 0 1; else count ${numbers:-0 1}; fi
     done
 }
@@ -359,6 +371,7 @@ main() {
     if [[ $wanted == *" fault "* ]]; then wanted+="rounds "; fi
     mkdir -p "$out"
     : >"$counts"
+    : >"$reasons"
     progress_start &
     progress=$!
     trap 'prefetch_stop; kill $progress 2>/dev/null' EXIT
@@ -376,6 +389,7 @@ main() {
         # A part that is named for itself has none before it to wait for.
         if [ "$part" = build ] && [ $# -ne 1 ]; then prefetch_start; fi
     done
+    [ ! -s "$reasons" ] || { say "== failures" && cat "$reasons"; }
     say "in $SECONDS s:"
     summary
     [ "$(failures)" -eq 0 ]

@@ -2,6 +2,7 @@
 """Lists the rules in the test names of JUnit reports, by file, with their results. Then prints "passed failed skipped".
 
 A parametrised test is listed once, with the number of its cases. A missing or empty report is one failure.
+With --why as the first word it prints the end of the message of each failed case instead.
 """
 import collections
 import sys
@@ -22,7 +23,21 @@ def outcome(case):
     return "ok"
 
 
+def why(reports):
+    for report in reports:
+        found = cases(report)
+        if not found:
+            print(f"{report}: no report")
+        for case in found:
+            for problem in (*case.iter("failure"), *case.iter("error")):
+                lines = (problem.text or problem.get("message") or "").splitlines()
+                print(f"FAILED {case.get('classname').split('.')[-1]}::{case.get('name')}")
+                print("\n".join(f"    {line[:400]}" for line in lines[-25:]))
+
+
 def main():
+    if sys.argv[1:2] == ["--why"]:
+        return why(sys.argv[2:])
     rules, numbers = collections.defaultdict(list), collections.Counter()
     for report in sys.argv[1:]:
         found = cases(report)
