@@ -11,7 +11,6 @@ enum { suspect_ms = 1000, probe_every_ms = 1000, probe_pause_ms = 10000 };
 struct hosts {
     _Atomic unsigned current;
     _Atomic unsigned probe_next;
-    _Atomic int64_t changed_ms;
     _Atomic int64_t probe_ms;                        /* time of the next probe */
     _Atomic int64_t suspect_until_ms[endpoints_max]; /* 0 if the server answered last time */
     _Atomic int64_t ready_since_ms[endpoints_max];   /* since when each probe found the server ready; 0 if the
@@ -38,20 +37,14 @@ unsigned hosts_current(const struct hosts *hosts)
     return atomic_load_explicit(&hosts->current, memory_order_relaxed);
 }
 
-bool hosts_use(struct hosts *hosts, unsigned host, int64_t now_ms)
+bool hosts_use(struct hosts *hosts, unsigned host)
 {
     hosts->suspect_until_ms[host] = 0;
     if (atomic_exchange(&hosts->current, host) == host)
         return false;
-    hosts->changed_ms = now_ms;
     for (unsigned i = 0; i < endpoints_max; i++)
         hosts->ready_since_ms[i] = 0;
     return true;
-}
-
-int64_t hosts_changed_ms(const struct hosts *hosts)
-{
-    return hosts->changed_ms;
 }
 
 void hosts_failed(struct hosts *hosts, unsigned host, int64_t now_ms)

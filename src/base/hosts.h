@@ -21,10 +21,7 @@ void hosts_free(struct hosts *hosts);
 unsigned hosts_current(const struct hosts *hosts);
 
 /* Selects a server; returns true if another server was in use. */
-bool hosts_use(struct hosts *hosts, unsigned host, int64_t now_ms);
-
-/* Returns the time of the last change of server, or 0 if the server never changed. */
-int64_t hosts_changed_ms(const struct hosts *hosts);
+bool hosts_use(struct hosts *hosts, unsigned host);
 
 /*
  * Records that a server was unavailable or not ready. For one second, the server is tried only after all

@@ -15,9 +15,7 @@
 enum {
     look_every_ms = 1000,
     /* The time that a request waits for the probe of a server that does not answer, once in ten seconds. */
-    probe_max_ms = 200,
-    /* The most time between the changes of server by processes of several machines, in addition to back_s. */
-    causal_ms = 60000
+    probe_max_ms = 200
 };
 
 void db_hosts_init(struct db_hosts *hosts, const struct config *config, const char *password)
@@ -168,7 +166,7 @@ static bool host_connect(const struct db_hosts *hosts, unsigned host, MYSQL *con
 
 /*
  * True if a server may be used. With Galera, statements without a table are answered by a node that is not
- * ready, but not a transaction. A causal connection waits here for the commits of other nodes.
+ * ready, but not a transaction. The connection waits here for the commits of other nodes.
  */
 static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct db_refusal *refusal)
 {
@@ -193,21 +191,15 @@ static bool host_is_ready(MYSQL *connection, bool *is_cluster, struct db_refusal
 }
 
 /*
- * While processes may use different nodes, reads wait for the commits of other nodes: on every node except
- * the first, and on the first for a time after a change.
+ * Makes reads wait until the node has the commits of all nodes. A pool that cannot reach the first node
+ * writes to another one, and the other pools do not notice it. 3: a statement outside of a transaction
+ * waits once, START TRANSACTION too, statements inside do not
+ * (https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_sync_wait).
+ * False if the connection is lost. A server without Galera does not wait.
  */
-static bool causal_is_wanted(const struct db_hosts *hosts, unsigned host, int64_t now_ms)
+static bool reads_wait(MYSQL *connection)
 {
-    int64_t changed_ms = hosts_changed_ms(hosts->choice);
-    return hosts->count > 1 &&
-           (host != 0 ||
-            (changed_ms != 0 && now_ms - changed_ms < hosts->config->database_back_s * 1000 + causal_ms));
-}
-
-/* 3: SELECT, START TRANSACTION, UPDATE and DELETE wait.  False if the connection is lost. */
-static bool causal_set(MYSQL *connection, bool is_causal)
-{
-    return mysql_query(connection, is_causal ? "SET wsrep_sync_wait = 3" : "SET wsrep_sync_wait = 0") == 0 ||
+    return mysql_query(connection, "SET wsrep_sync_wait = 3") == 0 ||
            mysql_errno(connection) == ER_UNKNOWN_SYSTEM_VARIABLE;
 }
 
@@ -215,12 +207,11 @@ static bool causal_set(MYSQL *connection, bool is_causal)
 static MYSQL *host_open(struct db_hosts *hosts, unsigned host, struct db_refusal *refusal)
 {
     MYSQL *connection = connection_new(hosts);
-    bool is_cluster = false, is_causal = causal_is_wanted(hosts, host, clock_monotonic_ms());
+    bool is_cluster = false;
     bool is_open = host_connect(hosts, host, connection, refusal);
-    if (is_open && is_causal)
-        is_open = causal_set(connection, true) || host_refuses(refusal, connection);
     if (is_open && hosts->count > 1)
-        is_open = host_is_ready(connection, &is_cluster, refusal);
+        is_open = (reads_wait(connection) || host_refuses(refusal, connection)) &&
+                  host_is_ready(connection, &is_cluster, refusal);
     if (!is_open) {
         mysql_close(connection);
         hosts_failed(hosts->choice, host, clock_monotonic_ms());
@@ -228,7 +219,6 @@ static MYSQL *host_open(struct db_hosts *hosts, unsigned host, struct db_refusal
     }
     hosts->current = host;
     hosts->is_cluster = is_cluster;
-    hosts->is_causal = is_causal;
     hosts->look_ms = clock_monotonic_ms() + look_every_ms;
     metrics_set(hosts->metrics, METRIC_DATABASE_SERVER, 0, host + 1);
     return connection;
@@ -248,7 +238,7 @@ static void host_use(struct db_hosts *hosts, const struct context *context, unsi
                      const char *cause)
 {
     char name[endpoint_host_size + 8];
-    if (!hosts_use(hosts->choice, host, clock_monotonic_ms()))
+    if (!hosts_use(hosts->choice, host))
         return;
     host_name(hosts, host, name);
     metrics_add(hosts->metrics, METRIC_DATABASE_CHANGES, 0, 0, 1);
@@ -342,13 +332,10 @@ bool db_hosts_look(struct db_hosts *hosts, const struct context *context, MYSQL 
     if (now_ms < hosts->look_ms)
         return true;
     hosts->look_ms = now_ms + look_every_ms;
-    bool is_causal = causal_is_wanted(hosts, hosts->current, now_ms);
-    if (!host_is_ready(connection, &hosts->is_cluster, &refusal) ||
-        (is_causal != hosts->is_causal && !causal_set(connection, is_causal))) {
+    if (!host_is_ready(connection, &hosts->is_cluster, &refusal)) {
         hosts_failed(hosts->choice, hosts->current, now_ms);
         return false;
     }
-    hosts->is_causal = is_causal;
     return !host_probe(hosts, context);
 }
 

@@ -25,9 +25,8 @@ struct db_hosts {
     struct hosts *choice_own; /* NULL after db_hosts_share */
     struct metrics *metrics;  /* may be NULL */
     unsigned statement_max_s; /* 0 means no limit */
-    unsigned current;         /* this and the next three belong to the server of the last connection */
+    unsigned current;         /* this and the next two belong to the server of the last connection */
     bool is_cluster;          /* Galera */
-    bool is_causal;           /* reads wait until the node has all committed transactions */
     int64_t look_ms;          /* of the next check */
 };
 

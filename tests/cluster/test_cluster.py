@@ -4,6 +4,8 @@ No acknowledged change may be lost. A table shows the longest gap of service of 
 """
 import re
 import signal
+import subprocess
+import threading
 import time
 
 import pytest
@@ -115,6 +117,26 @@ def table(rows):
     lines += [f"| {name} | {gaps['read']:.2f} | {gaps['create']:.2f} | {gaps['order']:.2f} | {gaps['whole']:.0f} |"
               for name, gaps in rows]
     return "\n".join(lines)
+
+
+def test_a_read_waits_for_the_commits_of_other_nodes(site):
+    """A pool that cannot reach the first node writes to the second one. Other pools see its commits."""
+    order = site.client.create().data["orderId"]
+    lock = subprocess.Popen(["mariadb", "--no-defaults", "-uroot", "-NB", "--unbuffered", "-S", site.sockets[0]],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    lock.stdin.write(b"FLUSH TABLES WITH READ LOCK; SELECT 'locked';\n")
+    lock.stdin.flush()
+    assert lock.stdout.readline() == b"locked\n"
+    # The first node applies this after the lock.
+    site.node_sql(2, f"UPDATE imgward.orders SET name = 'Of the second node' WHERE id = {order}")
+    assert "Of the second node" not in site.node_sql(1, f"SET wsrep_sync_wait = 0; SELECT name FROM imgward.orders WHERE id = {order}")
+    unlock = threading.Timer(0.5, lock.communicate)
+    unlock.start()
+    seen = site.client.detail(order)
+    while seen.status == 503:  # a read that waited for database.statement_max_s
+        seen = site.client.detail(order)
+    unlock.join()
+    assert seen.data["orderName"] == "Of the second node", seen
 
 
 def test_nodes_go_and_come_back_under_load_and_nothing_is_lost(site, capsys):
