@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "api"))
 import openapi  # noqa: E402
 from client import ORDERS, Stack, environment_read  # noqa: E402
 
-# Tests compare every response with the document; that would be measured too.
+# Tests compare every response with the document; without this, the comparison would be measured, too.
 openapi.check = lambda *_: None
 
 CLIENTS, GENERATORS = 64, 2
@@ -41,7 +41,7 @@ SMALL, LARGE = 1000, 50000
 
 # ---------------------------------------------------------------- CPU time from /proc
 def parents():
-    """pid -> (parent, CPU seconds of the process and its reaped children)."""
+    """Returns pid -> (parent, CPU seconds of the process and its reaped children)."""
     table = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -68,7 +68,7 @@ def cpu_seconds(stack):
 
 
 def private_kib(stack):
-    """Private memory of each pool process, in KiB."""
+    """Returns the private memory of each pool process, in KiB."""
     table = parents()
     sizes = []
     for pid in tree(table, stack.pid("api")) - {stack.pid("api")}:
@@ -95,7 +95,7 @@ def reading(key, remotes):
 
 
 async def answer_read(reader):
-    """Reads one response: its status and length."""
+    """Reads one response; returns status and length."""
     head = await reader.readuntil(b"\r\n\r\n")
     lines = head.decode("latin-1").lower().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
@@ -114,7 +114,7 @@ async def answer_read(reader):
 
 
 class Client:
-    """One connection; reopened when the server closes it or is_kept is false."""
+    """A connection, which is reopened if the server closes it or is_kept is false."""
 
     def __init__(self, place, tls, is_kept):
         self.place, self.tls, self.is_kept = place, tls, is_kept
@@ -144,7 +144,7 @@ class Client:
 
 
 def generator(url, ca, request, count, queue, gate):
-    """One process of clients; puts the seconds of each request into the queue. Passes the gate three times."""
+    """Runs a process of clients. Puts the seconds of each request into the queue, and passes the gate three times."""
     async def run():
         tls, times, left = ssl.create_default_context(cafile=ca), [], [count]
         place = urllib.parse.urlsplit(url)
@@ -166,7 +166,7 @@ def generator(url, ca, request, count, queue, gate):
 
 
 def measured(stack, request, count):
-    """Runs count requests: CPU seconds per 1000 by group, requests a second, times."""
+    """Runs count requests; returns CPU seconds per 1000 by group, requests a second, and times."""
     queue, gate = multiprocessing.Queue(), multiprocessing.Barrier(GENERATORS + 1, timeout=300)
     workers = [multiprocessing.Process(target=generator, args=(stack.url, stack.environment["IMGWARD_CA"], request,
                                                                count // GENERATORS, queue, gate)) for _ in range(GENERATORS)]
@@ -194,7 +194,7 @@ def measured(stack, request, count):
 def seed(stack, account, count):
     """Inserts orders of one file each, a second apart, as the service writes them."""
     first = ((int(time.time()) - 1704067200 - count) * 1000) << 22
-    # Order ids only depend on the time; adding the account keeps two seeds apart.
+    # Order ids depend only on the time, so the account is added to distinguish the orders of two accounts.
     number = f"({first} + (seq * 1000 << 22) + {int(account)})"
     stack.sql(f"""INSERT INTO orders (id, account_id, type, status, name, idempotency_key, body_digest, strength, file_count,
         created_at, updated_at, expires_at) SELECT {number}, {account}, 'antiAi', IF(seq % 3, 'complete', 'pending'),
@@ -204,12 +204,12 @@ def seed(stack, account, count):
         UTC_TIMESTAMP(3) FROM seq_1_to_{count}; ANALYZE TABLE orders, files""")
 
 
-# A measured request: floor may be None, wanted is the expected status.
+# A request to measure. floor may be None; wanted is the expected status.
 Request = collections.namedtuple("Request", "name floor make wanted is_kept", defaults=[True])
 
 
 def endpoints(stack):
-    """The requests to measure, and the client with the long list."""
+    """Returns the requests to measure, and the client with the long list."""
     client = stack.account_new()
     for limit in ("ordersPending", "filesPending", "promisedBytes", "filesPerDay"):
         stack.ctl("account", "quota", client.account, limit, "0")
@@ -260,7 +260,7 @@ def bench(stack):
     for number in range(ROUNDS + 1):
         for request in table:
             one = measured(stack, request, REQUESTS)
-            # The first round warms up caches and prepared statements.
+            # The first round fills caches and prepares statements.
             if number > 0:
                 results[request.name].append(one)
     report(results, table)

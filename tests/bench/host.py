@@ -4,7 +4,7 @@
 
 Prints the memory of each program. For each kind of picture it prints seconds, CPU of the image process, pictures in an
 hour of CPU, and the group's peak. At the end MariaDB's buffer pool is full, and the largest picture and two sign-ins come
-at the same time. Exit code 1 when an order did not end as it should, or when the kernel killed a process. Needs root and
+at the same time. The exit code is 1 if an order did not end as it should, or if the kernel killed a process. Needs root and
 a writable /sys/fs/cgroup.
 """
 import io
@@ -33,7 +33,7 @@ NAME = "imgward-bench"
 
 
 class Group:
-    """A control group of version 1 or 2 with a limit of memory and one core."""
+    """A control group of version 1 or 2 with a memory limit and one core."""
 
     def __init__(self, limit_bytes):
         self.is_first = os.path.isdir(GROUPS + "/memory")
@@ -62,7 +62,7 @@ class Group:
             self.write(folder, "cgroup.procs", str(os.getpid()))
 
     def peak_mib(self):
-        """The peak since the last call; with version 2 the peak of all time."""
+        """Returns the peak since the last call; with version 2 the peak since the start."""
         name = "memory.max_usage_in_bytes" if self.is_first else "memory.peak"
         peak = int(self.read(name)) // MIB
         if self.is_first:
@@ -73,7 +73,7 @@ class Group:
         return int(re.search(r"oom_kill (\d+)", self.read("memory.oom_control" if self.is_first else "memory.events"))[1])
 
     def programs(self):
-        """Proportional memory in MiB of each program."""
+        """Returns the proportional memory of each program in MiB."""
         sums = {}
         for pid in self.read("cgroup.procs").split():
             with open(f"/proc/{pid}/comm", encoding="ascii") as name, open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
@@ -82,7 +82,7 @@ class Group:
         return sums
 
     def cpu_seconds(self):
-        """Of the image processes; the others need little."""
+        """Returns the CPU seconds of the image processes; the other programs need little."""
         ticks = 0
         for pid in self.read("cgroup.procs").split():
             with open(f"/proc/{pid}/stat", encoding="ascii") as file:
@@ -102,7 +102,7 @@ def dev(group, var, *words):
 
 
 def as_installed(group, var):
-    """The console's processes and hashes of an installation, instead of those of the tests."""
+    """Uses an installation's number of console processes and cost of hashes, instead of the tests' values."""
     path = os.path.join(var, "etc", "imgward.conf")
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -113,7 +113,7 @@ def as_installed(group, var):
 
 
 def picture(megapixels, form="JPEG", **options):
-    """A picture of 3:2 with as much texture as a photograph, made of tiles."""
+    """Makes a picture of 3:2 with as much texture as a photograph, from tiles."""
     unit = int((megapixels * 1e6 / 6) ** 0.5)
     whole, file = Image.new("RGB", (3 * unit, 2 * unit)), io.BytesIO()
     scene = pictures.scene(1500, 1000)
@@ -145,7 +145,7 @@ def row(group, what, is_wanted, run):
 
 
 def at_once(stack, client, large):
-    """The largest picture and two sign-ins, with MariaDB's buffer pool full."""
+    """Processes the largest picture during two sign-ins, with MariaDB's buffer pool full."""
     stack.sql("CREATE TABLE filler AS SELECT seq, REPEAT('x', 8000) text FROM seq_1_to_20000")
     stack.sql("SELECT COUNT(*), SUM(LENGTH(text)) FROM filler")
     users = [stack.environment["IMGWARD_CONSOLE_USER"], stack.environment["IMGWARD_CONSOLE_ADMIN_USER"]]

@@ -41,7 +41,7 @@ CORES = len(os.sched_getaffinity(0))
 
 # ---------------------------------------------------------------- photos
 def photographs():
-    """Scaled pictures from tests/bench/pictures, or generated ones if that folder is missing, as in a release tarball."""
+    """Returns scaled pictures of tests/bench/pictures, or generated pictures if a release tarball lacks that folder."""
     folder = os.path.join(ROOT, "tests", "bench", "pictures")
     names = sorted(name for name in os.listdir(folder) if name.startswith("kodim")) if os.path.isdir(folder) else []
     if names:
@@ -50,7 +50,7 @@ def photographs():
 
 
 def photos(size, count, sources):
-    """JPEGs of quality 90; each is a different rotation or mirror image of a source."""
+    """Yields JPEGs of quality 90; each is a different rotation or mirror image of a source."""
     made = []
     for number in range(min(count, 4 * len(sources))):
         picture = sources[number % len(sources)].resize(size, Image.LANCZOS)
@@ -116,7 +116,7 @@ class Line:
         self.log = os.path.join(stack.environment["IMGWARD_LOG"], "worker.log")
 
     def stages(self):
-        """CPU milliseconds of each stage, updated by the worker's heartbeat."""
+        """Returns the CPU milliseconds of each stage, which the worker's heartbeat updates."""
         text = self.stack.sql("SELECT metrics FROM workers ORDER BY seen_at DESC LIMIT 1")[0][0]
         found = {}
         for line in text.replace("\\n", "\n").splitlines():
@@ -126,9 +126,9 @@ class Line:
         return found
 
     def cpu(self):
-        """CPU seconds: of the worker's supervisor, and of the rest of the stack."""
+        """Returns the CPU seconds of the worker's supervisor, and of the rest of the stack."""
         table = parents()
-        # tree() includes the supervisor's dead children; its own fields in stat do not.
+        # tree() includes the supervisor's dead children; the first fields in stat do not.
         with open(f"/proc/{self.stack.pid('worker')}/stat", encoding="ascii", errors="replace") as file:
             words = file.read().rsplit(") ", 1)[1].split()
         own = sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -137,7 +137,7 @@ class Line:
         return {"supervisor": own, **rest}
 
     def image_processes(self):
-        """(pid, nanoseconds running, nanoseconds runnable but waiting for a CPU) of each."""
+        """Returns (pid, nanoseconds running, nanoseconds runnable but waiting for a CPU) of each process."""
         found = []
         for pid in tree(parents(), self.stack.pid("worker")):
             try:
@@ -161,7 +161,7 @@ class Line:
         time.sleep(2.2)  # two heartbeats, so that the metrics are current
 
     def run(self, make):
-        """Queues a batch while the queue is paused, then resumes it: seconds, stages, CPU, orders."""
+        """Queues a batch while the queue is paused, then resumes the queue; returns seconds, stages, CPU and orders."""
         self.stack.ctl("queue", "pause")
         self.settle()
         ids = make()
@@ -182,7 +182,7 @@ class Line:
                 {"image": image, **{name: cpu_after[name] - cpu[name] for name in cpu}}, ready, len(before), ids)
 
     def wait(self, ids, offset):
-        """Waits until all orders are finished, by reading the log, which costs the stack nothing; returns the events."""
+        """Waits until all orders are finished; returns the events. It reads the log, which costs the stack nothing."""
         while True:
             events = self.events(offset)
             ended = {str(line["order_id"]): line["status"] for _, line in events if line["event"] == "order_ended"}
@@ -195,7 +195,7 @@ class Line:
 
 # ---------------------------------------------------------------- other programs
 def resave(program, folder, count):
-    """Seconds and CPU seconds to re-save every file at quality 90, with one process per core."""
+    """Returns seconds and CPU seconds to re-save every file at quality 90, with one process per core."""
     commands = {"ImageMagick": 'convert "$0" -quality 90 "$0.out.jpg"', "libvips": 'vips copy "$0" "$0.out.jpg[Q=90]"'}
     if not shutil.which({"ImageMagick": "convert", "libvips": "vips"}[program]):
         return None

@@ -27,7 +27,7 @@ from client import ORDERS, Client, Stack, environment_read  # noqa: E402
 SIZES = (1000, 50000, 1000000)
 EPOCH_MS = 1704067200000
 STEP = 100000
-# Name, query, bar in ms. {deep} is the last but one page.
+# Name, query, bar in ms. {deep} is the second last page.
 LISTS = [
     ("first page", "", 50),
     ("deep page", "?page={deep}", 50),
@@ -56,7 +56,7 @@ LISTS = [
 
 
 def fill(stack, account, count):
-    """Inserts orders as the service writes them, some milliseconds apart, an hour old and older."""
+    """Inserts orders as the service writes them, some milliseconds apart, and at least an hour old."""
     newest = (int(time.time() * 1000) - 3600000 - EPOCH_MS) << 22
     number = f"({newest} - (({count} - seq) * 20 << 22) + {int(account)})"
     for begin in range(0, count, STEP):
@@ -75,7 +75,7 @@ def fill(stack, account, count):
 
 
 def database_seconds(stack):
-    """CPU seconds of the server's threads, in nanoseconds of /proc: ticks are too coarse for one request."""
+    """Returns the CPU seconds of the server's threads from nanoseconds in /proc; ticks are too coarse for one request."""
     pid, spent = stack.pid("mariadbd"), 0
     for task in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -101,7 +101,7 @@ def index_wait(stack, account, count):
 
 
 def measure(stack, call, repeat):
-    """CPU milliseconds of the database, rows read and wall milliseconds of a call; the best of three series."""
+    """Returns CPU milliseconds of the database, rows read and wall milliseconds of a call, from the best of three series."""
     call()
     series = []
     for _ in range(3):
@@ -146,7 +146,7 @@ def lists(stack, count, report):
 
 @contextlib.contextmanager
 def no_worker(stack):
-    """Its periodic work would be measured, too."""
+    """Stops the worker, because its periodic work would be measured, too."""
     stack.part("stop", "worker")
     yield
     stack.part("start", "worker")
@@ -160,7 +160,7 @@ def answered(client, path):
 
 
 def lease_queries(stack):
-    """The queries of the worker on the queue, from an order's creation to its end."""
+    """Returns the worker's queries on the queue, from an order's creation to the end."""
     client, data = stack.account_new(), pictures.jpeg(300, 300)
     stack.sql("SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
     stack.connections_kill()
@@ -175,14 +175,14 @@ def lease_queries(stack):
 
 
 def purge_wait(stack):
-    """The server removes old versions of rows in the background; they would be read and measured."""
+    """Waits until the server has removed old versions of rows, which would be read and measured."""
     end = time.monotonic() + 120
     while int(stack.sql("SHOW GLOBAL STATUS LIKE 'Innodb_history_list_length'")[0][1]) > 1 and time.monotonic() < end:
         time.sleep(0.5)
 
 
 def queue(stack, report, owner, count):
-    """A lease and /metrics when as many jobs of a suspended account are queued."""
+    """Measures a lease and /metrics while as many jobs of a suspended account are queued."""
     stack.sql(f"UPDATE accounts SET status = 'suspended' WHERE id = {owner}")
     for begin in range(0, count, STEP):
         stack.sql(f"""SET foreign_key_checks = 0, unique_checks = 0; INSERT INTO jobs (account_id, order_id, kind, available_at, created_at,

@@ -7,7 +7,7 @@
     bench load uploads [MANY]     MANY parallel uploads of 5 MB, then 20 of 50 MB
     bench load redis              creation, query and processing with Redis, without it, and with a silent one
 
-Without arguments: all parts with small numbers. Exit code 1 when something was lost, leaked or refused.
+Without arguments, all parts run with small numbers. The exit code is 1 if something was lost, leaked or refused.
 """
 import asyncio
 import json
@@ -73,14 +73,14 @@ STANDING = 4
 
 
 def machine_seconds():
-    """CPU seconds used on this machine by any process, including kernel and stolen time."""
+    """Returns the CPU seconds used on this machine by any process, including kernel and stolen time."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = (int(word) / TICKS for word in file.readline().split()[1:9])
     return user + nice + system + irq + softirq + steal
 
 
 class Toil:
-    """Cost per request since the last sample: CPU of each group of processes, and the database's counters."""
+    """The cost per request since the last sample: CPU of each group of processes, and the database's counters."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -125,7 +125,7 @@ async def soak_client(place, tls, makes, end, times, bad):
 
 
 def soak_requests(client):
-    """Requests in equal parts: name, maker, expected status."""
+    """Returns requests in equal parts: name, maker, expected status."""
     orders = [client.create().data["orderId"] for _ in range(50)]
     return [("POST 1", creation(client.key, 1), 201), ("POST 10", creation(client.key, 10), 201),
             ("GET", reading(client.key, lambda: f"{ORDERS}/{random.choice(orders)}"), 200),
@@ -134,7 +134,7 @@ def soak_requests(client):
 
 
 def endpoints_line(part, makes):
-    """Median and 99th percentile of every endpoint."""
+    """Returns the median and 99th percentile of every endpoint."""
     by_name = {name: [took for other, took in part if other == name] for name, *_ in makes}
     return "          ms, p50 and p99: " + ", ".join(f"{name} {percentile(times, 0.5):.0f} {percentile(times, 0.99):.0f}"
                                                      for name, times in by_name.items() if times)
@@ -159,7 +159,7 @@ def soak(stack, seconds):
           f"{'p99 ms':>8}{'pool KiB':>10}{'largest':>9}{'worker':>8}{'fds':>5}{'statements':>12}{'connections':>13}")
     rows, last = [], 0
     while runner.is_alive():
-        # Sampling takes time that must not make the steps longer.
+        # The time for sampling must not make the steps longer.
         time.sleep(max(0.1, min(begin + step * (len(rows) + 1), begin + seconds) - time.monotonic()))
         part = times[last:]
         last += len(part)
@@ -175,7 +175,7 @@ def soak(stack, seconds):
 
 
 def soak_judge(rows, times, bad):
-    # The first step fills caches: prepared statements, arenas.
+    # The first step fills prepared statements, arenas and other caches.
     first, end = rows[min(1, len(rows) - 1)][0], rows[-1][0]
     grown = end["median"] / first["median"] - 1
     violations = []
@@ -194,7 +194,7 @@ def soak_judge(rows, times, bad):
 
 # ---------------------------------------------------------------- drain
 def shard_of(order):
-    """The folder of an order in the store, computed like src/service/files/store_local.c."""
+    """Returns the folder of an order in the store, computed as in src/service/files/store_local.c."""
     return f"{(order * 11400714819323198485 % 2**64) >> 52:03x}"
 
 
@@ -294,7 +294,7 @@ async def body_put(reader, writer, chunk, left, statuses, times, begin):
 
 
 async def put_all(stack, urls, size, statuses, times):
-    """Sends all request headers first: encrypting for hundreds of clients in one process would let the last TLS
+    """Sends all request headers first. Otherwise one process, which encrypts for hundreds of clients, would let the last TLS
     handshakes time out."""
     chunk, head = os.urandom(1 << 16), pictures.jpeg(64, 64)[:600]
     tls, place = ssl.create_default_context(cafile=stack.environment["IMGWARD_CA"]), urllib.parse.urlsplit(stack.url)
@@ -329,7 +329,7 @@ def uploads(stack, count):
 
 # ---------------------------------------------------------------- Redis unavailable
 def times_of(stack, client, rounds=40):
-    """Median and longest milliseconds of a creation and a query, and from confirmation to completion, over some
+    """Returns median and longest milliseconds of a creation, of a query, and from confirmation to completion, over some
     orders."""
     made, asked, done = [], [], []
     picture = pictures.jpeg(128, 128)

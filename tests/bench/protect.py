@@ -21,7 +21,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STRENGTHS = ("low", "standard", "high")
-BAR = {  # the largest of: butteraugli mean, worst, peak; S-CIELAB mean, p99.
+BAR = {  # upper limits: butteraugli mean, worst, peak; S-CIELAB mean, p99.
     "low": (0.8, 1.0, 2.5, 0.6, 1.5),
     "standard": (1.2, 1.5, 4.0, 0.9, 2.2),
     "high": (1.7, 2.1, 5.5, 1.2, 3.0),
@@ -31,7 +31,7 @@ SHIFT_BAR = {"low": (0.30, 0.22, 0.38), "standard": (0.42, 0.34, 0.50), "high": 
 DRAWINGS_BAR = {"low": (0, 0, 0), "standard": (0.25, 0.20, 0.40), "high": (0, 0, 0)}
 SURVIVES = {"JPEG 75": 85, "WebP 75": 80, "half": 75, "blur 1": 75, "crop 3": 85}  # per cent
 LINE_MOST, TINT_MOST, GROWTH_MOST = 1, 0.5, 8  # per cent, levels, per cent
-DRAWINGS = ("clip_", "own-", "tenniel-", "squeeze-wcdogg-004", "dracula")  # file names that begin so
+DRAWINGS = ("clip_", "own-", "tenniel-", "squeeze-wcdogg-004", "dracula")  # beginnings of file names
 
 
 def skip(word):
@@ -57,7 +57,7 @@ from visibility import butteraugli, line_share, scielab, tensor_of, tint  # noqa
 # ---- pictures
 
 def crops(folder, names, side):
-    """The middle of each picture, in multiples of 64 px."""
+    """Returns the middle of each picture, in multiples of 64 px."""
     for name in names:
         picture = load_picture(os.path.join(folder, name))
         height, width = (min(side, edge // 64 * 64) for edge in picture.shape[:2])
@@ -145,7 +145,7 @@ def protect(ctl, weights, source, result, strength, seed, more=()):
 
 
 def protected(ctl, weights, picture, strength, seed, folder, upload=("png", {"compress_level": 1}), more=()):
-    """(source, result, bytes of the result relative to the source) of a kind of file."""
+    """Protects a picture in a format; returns (source, result, bytes of the result relative to the source)."""
     kind, options = upload
     source, result = (os.path.join(folder, "%s.%s" % (name, kind)) for name in ("in", "out"))
     Image.fromarray(picture).save(source, **options)
@@ -160,13 +160,13 @@ def shifts_of(picture, result, encoders):
 
 
 def upload_of(options):
-    """The kind of file and how it is saved; None for PNG."""
+    """Returns the format and how a picture is saved in it; None for PNG."""
     return (("jpg", {"quality": options.jpeg, "subsampling": options.sampling}) if options.jpeg
             else ("webp", {"quality": options.webp}) if options.webp else None)
 
 
 def report_upload(rows, of_png):
-    """The bytes of lossy results, and their shift next to that of PNG files of the same pixels."""
+    """Prints the bytes of lossy results, and their shift relative to PNG files of the same pixels."""
     shares = ["%s %.0f %%" % (kind, 100 * sum(row[kind + " plain"] for row in rows) / sum(png[kind] for png in of_png))
               for kind in of_png[0]]
     times = [row["times"] for row in rows]
@@ -175,7 +175,7 @@ def report_upload(rows, of_png):
 
 
 def scaled_to(wanted, picture, strong, folder):
-    """A perturbation scaled so that the result has the butteraugli wanted."""
+    """Returns a perturbation scaled so that the result has the wanted butteraugli."""
     scale = 1.0
     for _ in range(3):
         result = (picture + scale * strong).round().clip(0, 255).astype(numpy.uint8)
@@ -215,7 +215,7 @@ def bench_group(options, encoders, title, pictures, folder):
 
 
 def bench_cost(options, folder):
-    """CPU time of the command for 4 megapixels, minus that for a picture of 64 x 64."""
+    """Prints the CPU time of the command for 4 megapixels, minus the time for a picture of 64 x 64."""
     rng = numpy.random.default_rng(3)
     big, small = os.path.join(folder, "big.png"), os.path.join(folder, "small.png")
     base = Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=numpy.uint8))
@@ -228,7 +228,7 @@ def bench_cost(options, folder):
 
 
 def bench_growth(options, encoders, folder):
-    """Times that whole drawings grow, and their shift. Development uses seeds below 1000."""
+    """Prints by how many times whole drawings grow, and their shift. Development uses seeds below 1000."""
     from watermark_drawings import drawing
     for kind, how in (("png", {"optimize": True}), ("webp", {"lossless": True, "quality": 75})):
         times, shifts = [], {"plain": [], "JPEG 75": []}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs tests/bench/watermark with the built imgwardctl, when its programs and pictures are installed.
+# Runs tests/bench/watermark with the built imgwardctl if its programs and pictures are installed.
 set -euo pipefail
 
 root=$IMGWARD_ROOT
@@ -11,7 +11,7 @@ if [ ! -d "$root/tests/bench/pictures" ]; then
     echo "bench watermark: skipped: there are no pictures in tests/bench/pictures (a release tarball has none)"
     exit
 fi
-make -s -C "$IMGWARD_BUILD" watermark_serve watermark_speed >/dev/null # test programs, which a build alone leaves out
+make -s -C "$IMGWARD_BUILD" watermark_serve watermark_speed >/dev/null # test programs, which a plain build leaves out
 if [ "${1:-}" = --forging ]; then
     exec "$IMGWARD_PYTHON" "$root/tests/bench/watermark_forging" --serve "$IMGWARD_BUILD/watermark_serve" "${@:2}"
 elif [ "${1:-}" = --growth ]; then

@@ -3,9 +3,9 @@
 
 tests/bench/watermark_drawings.py FOLDER [COUNT] [FIRST_SEED]
 
-The watermark is measured (./dev bench watermark --drawings) and tested on them. A seed gives the same picture on
-every machine. Seeds below 1000 are for development of the engine, seeds from 1000 on for evaluation. Needs
-python3-numpy and python3-pil.
+They measure the watermark (./dev bench watermark --drawings), and tests use them. A seed gives the same picture on every
+machine. Seeds below 1000 are for development of the engine, seeds from 1000 on for evaluation. Needs python3-numpy and
+python3-pil.
 """
 import math
 import os
@@ -35,7 +35,7 @@ def sentence(random, count):
 
 
 class Sheet:
-    """A picture drawn TIMES larger."""
+    """A picture that is drawn TIMES larger."""
 
     def __init__(self, width, height, ground):
         self.width, self.height = width, height
@@ -67,7 +67,7 @@ class Sheet:
 
 
 def blob(random, x, y, radius, points=40):
-    """A smooth closed outline."""
+    """Draws a smooth closed outline."""
     waves = [(k, random.uniform(0, 2 * math.pi), random.uniform(0, 0.25 / k)) for k in (2, 3, 4, 5)]
     ring = []
     for i in range(points):
@@ -107,7 +107,7 @@ def page(random, width, height):
 
 
 def squares(random, width, height):
-    """Squares like a QR code, with a title."""
+    """Draws squares like a QR code, with a title."""
     count = int(random.integers(21, 46))
     side = int(min(width, height) * 0.8 // count)
     cells = random.random((count, count)) < 0.5
@@ -146,7 +146,7 @@ def chart(random, width, height):
 
 
 def manga(random, width, height):
-    """Panels in black and white with lines, solid black and halftone dots."""
+    """Draws panels in black and white with lines, solid black and halftone dots."""
     sheet = Sheet(width, height, (255, 255, 255))
     y = 8.0
     while y < height - 60:
@@ -180,7 +180,7 @@ def manga(random, width, height):
 
 
 def cartoon(random, width, height):
-    """Flat colours with outlines."""
+    """Draws flat colours with outlines."""
     sheet = Sheet(width, height, colour(random, 130, 240))
     for _ in range(int(random.integers(1, 4))):
         y = height * random.uniform(0.5, 0.9)
@@ -201,7 +201,7 @@ def cartoon(random, width, height):
 
 
 def screen(random, width, height):
-    """A program's window, light or dark."""
+    """Draws a program's window, light or dark."""
     is_dark = random.random() < 0.4
     ground, ink = ((32, 33, 36), (225, 225, 225)) if is_dark else ((248, 249, 250), (32, 33, 36))
     sheet = Sheet(width, height, ground)
@@ -224,7 +224,7 @@ def screen(random, width, height):
 
 
 def city(random, width, height):
-    """A street map."""
+    """Draws a street map."""
     sheet = Sheet(width, height, (242, 239, 233))
     for _ in range(8):
         ring = blob(random, random.uniform(0, width), random.uniform(0, height), random.uniform(0.05, 0.18) * width)
@@ -247,7 +247,7 @@ SIZES = ((640, 480), (800, 600), (512, 512), (900, 640), (700, 1000), (1024, 768
 
 
 def drawing(seed):
-    """Name and pixels of a seed's picture; eight consecutive seeds cover all kinds."""
+    """Returns name and pixels of a seed's picture; eight consecutive seeds cover all kinds."""
     random = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     width, height = SIZES[int(random.integers(0, len(SIZES)))]

@@ -27,7 +27,7 @@ static uint8_t key[WATERMARK_KEY_BYTES];
 static uint64_t numbers[WATERMARK_CANDIDATES_MOST];
 static struct watermark_candidates candidates = {0, numbers};
 
-/* Of the pictures that were embedded; an extraction compares with them. */
+/* The pictures that were embedded; an extraction compares with them. */
 enum { marked_most = 4096 };
 static struct {
     uint64_t number;
@@ -75,7 +75,7 @@ static void extract_answer(const struct image *image)
     printf(" %.4f %u\n", report.correlation_most, report.attempts);
 }
 
-/* The view of a number; one without pixels for a number that was not embedded before. */
+/* Returns the view of a number, without pixels if the number was not embedded before. */
 static struct watermark_view *view_of(uint64_t number)
 {
     for (unsigned i = 0; i < marked_count; i++)

@@ -1,5 +1,5 @@
 /*
- * Cost of the watermark engine: CPU milliseconds on one core and peak memory, on generated
+ * Measures the watermark engine: CPU milliseconds on one core and peak memory, on generated
  * pictures. Run by tests/bench/watermark.
  */
 #include "engine/watermark/watermark.h"
@@ -15,7 +15,7 @@
 static const uint8_t key[WATERMARK_KEY_BYTES] = {1, 2, 3};
 static const uint64_t number = 0x0123456789abcdef;
 
-/* Smooth shapes under three octaves of noise, about as much texture as a photo. */
+/* Draws smooth shapes under three octaves of noise, with about as much texture as a photo. */
 static struct image picture_make(uint32_t width, uint32_t height)
 {
     struct image image = {width, height, 3, 8, (size_t)width * 3, malloc((size_t)width * height * 3)};
@@ -47,7 +47,7 @@ static void line_print(const char *what, double ms, double bound, double aim)
                          : "MISSED");
 }
 
-/* The minimum of some runs, which other programs disturb least. */
+/* Returns the minimum of several runs, because other programs disturb it least. */
 static double embed_ms(const struct image *picture, struct image *marked, int runs)
 {
     double least = 1e9;
@@ -92,7 +92,7 @@ static void size_measure(uint32_t width, uint32_t height, const double bounds[3]
     free(marked.pixels);
 }
 
-/* Runs in a child process, so that its peak memory can be measured. */
+/* Measures in a child process, which has a separate peak of memory. */
 static void memory_measure(uint32_t width, uint32_t height, double bound_mib)
 {
     int status = 0;

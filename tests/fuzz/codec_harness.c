@@ -18,7 +18,7 @@ static const struct codec_limits partial = {.pixels_max = 1 << 18,
                                             .formats_more = ~0U,
                                             .is_partial_allowed = true};
 
-/* Our encoder's output must decode to the same shape; otherwise abort. */
+/* Aborts unless our encoder's output decodes to the same shape. */
 static void again(struct context *context, struct codec_picture *picture)
 {
     struct codec_bytes bytes = {0};
@@ -57,7 +57,8 @@ static enum iw_error rows_take(void *user, uint32_t first_row_px, const struct i
     return IW_OK;
 }
 
-/* The header that the pool reads must not ask for more memory than the codec, or a good upload is refused. */
+/* The header that the pool reads must not need more memory than the codec; otherwise a good upload is
+ * refused. */
 static void header_compare(const struct codec_header *wanted, const unsigned char *data, size_t size)
 {
     struct header header = {.form.format = sniff_format(data, size)};

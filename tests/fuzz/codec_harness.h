@@ -9,10 +9,10 @@
 
 #include "codec/codec.h"
 
-/* Bytes of another format are ignored: each target tests its codec only. */
+/* Ignores bytes of another format, because each target tests one codec only. */
 void harness_picture(enum format format, const unsigned char *data, size_t size);
 
-/* Bytes of JPEG, PNG and WebP are ignored. */
+/* Ignores bytes of JPEG, PNG and WebP. */
 void harness_reading(const unsigned char *data, size_t size);
 
 #endif

@@ -1,12 +1,12 @@
 #!/bin/bash
-# The inputs of the fuzz targets: one archive a target in tests/fuzz/corpus/.
-# Names are sorted, owners and times are fixed: the same inputs give the same archive.
+# The inputs of the fuzz targets: one archive for each target in tests/fuzz/corpus/.
+# Names are sorted, and owners and times are fixed, so that the same inputs give the same archive.
 #
 #   corpus.sh unpack FOLDER         write FOLDER/TARGET/INPUT; skip targets that are up to date
 #
 #   corpus.sh add TARGET FILE...    add the files to the target's archive
 #
-#   corpus.sh drop TARGET NAME...   remove inputs from it
+#   corpus.sh drop TARGET NAME...   remove inputs from the target's archive
 set -euo pipefail
 export LC_ALL=C
 
@@ -25,7 +25,7 @@ archive_pack() {
     printf '%s: %d inputs\n' "$target" "$(find "$folder/$target" -type f | wc -l)"
 }
 
-# Sets $work to a folder with the target's inputs; removed at exit.
+# Sets $work to a folder with the target's inputs, which is removed at exit.
 work_begin() {
     [ -f "$archives/$1.tar.xz" ] || [ -f "$archives/../$1.c" ] || fail "there is no target $1"
     work=$(mktemp -d)

@@ -6,7 +6,7 @@ set -euo pipefail
 root=$IMGWARD_ROOT
 tree=$root/build-fuzz
 here=$root/tests/fuzz
-# clang 14 does not define __SANITIZE_ADDRESS__, by which the engine allocates each piece separately.
+# clang 14 does not define __SANITIZE_ADDRESS__, with which the engine allocates each piece separately.
 flags='-DENGINE_PIECES_ALONE -gline-tables-only -O2 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
 
 case ${1:-} in
@@ -54,7 +54,7 @@ target_build() {
     mv "$1.new" "$1"
 }
 
-# As many in parallel as there are processors.
+# As many builds run in parallel as there are processors.
 building=0
 for source in "$here"/fuzz_*.c; do
     name=$(basename "$source" .c)

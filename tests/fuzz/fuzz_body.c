@@ -1,6 +1,6 @@
 /*
- * A request body through the validation of every endpoint with a body. The first byte selects
- * the endpoint, the rest is the body.
+ * Sends a request body through the validation of every endpoint with a body. The first byte
+ * selects the endpoint, the rest is the body.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* The configuration file: accepted, or refused with line numbers; a reload keeps fixed keys. */
+/* Reads a configuration file: it is accepted, or refused with line numbers; a reload keeps fixed keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

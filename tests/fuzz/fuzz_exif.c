@@ -1,6 +1,6 @@
 /*
- * An EXIF block, Photoshop blocks and JPEG streams. Previews are blanked within the given
- * bytes; a second pass finds no thumbnail that the first one removed.
+ * Edits an EXIF block, Photoshop blocks and JPEG streams. Previews are blanked within the given
+ * bytes; a second pass finds no thumbnail that the first pass removed.
  */
 #include <stdlib.h>
 #include <string.h>

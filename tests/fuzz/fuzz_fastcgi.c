@@ -1,6 +1,7 @@
 /*
- * FastCGI parameters of a request, one per line, then an empty line and the body. "@in" and
- * "@out" stand for signed URLs in REQUEST_URI. So the fuzzer reaches the code after verification.
+ * Serves a request. The input has FastCGI parameters, one per line, then an empty line and the body.
+ * "@in" and "@out" stand for signed URLs in REQUEST_URI, so that the fuzzer reaches the code after
+ * verification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static char *uri_signed(const char *path)
     return parameter;
 }
 
-/* A separate buffer per parameter, so that a sanitizer detects reads past its end. */
+/* Each parameter has a separate buffer, so that a sanitizer detects reads past the end. */
 static char *parameter_make(const char *line, size_t length)
 {
     if (length == sizeof uri_upload - 1 && memcmp(line, uri_upload, length) == 0)

@@ -1,4 +1,4 @@
-/* The path of a presigned URL: a parsed file key prints to the same text. */
+/* Parses the path of a presigned URL; a file key prints to the same text. */
 #include <stdlib.h>
 #include <string.h>
 

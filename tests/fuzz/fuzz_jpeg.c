@@ -1,4 +1,4 @@
-/* Bytes as a JPEG picture. */
+/* Decodes bytes as a JPEG picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

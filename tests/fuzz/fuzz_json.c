@@ -1,4 +1,4 @@
-/* A request body: parsed into the arena, then every node is read. */
+/* Parses a request body into the arena and reads every node. */
 #include <string.h>
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /*
- * Names of results. Each name is UTF-8 of at most 255 bytes without characters that are
+ * Makes names of results. Each name is UTF-8 of at most 255 bytes, without characters that are
  * forbidden in a path or on Windows. It differs from the earlier names, and a second pass does
  * not change it.
  */
@@ -29,7 +29,7 @@ int fuzz_name(const unsigned char *data, size_t size)
     struct name_request requests[requests_max];
     size_t count = 0;
     char *text = arena_text_n(arena, (const char *)data, size);
-    /* One request per line; the length of the line selects its format. */
+    /* One request per line; the length of the line selects the format. */
     for (char *line = text, *end; count < requests_max && line != NULL; line = end) {
         end = strchr(line, '\n');
         if (end != NULL)

@@ -1,4 +1,4 @@
-/* The URI of a request: the first byte selects the method, the rest is REQUEST_URI. */
+/* Serves the URI of a request. The first byte selects the method, the rest is REQUEST_URI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Bytes as a PNG picture. */
+/* Decodes bytes as a PNG picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

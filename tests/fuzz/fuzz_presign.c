@@ -1,7 +1,7 @@
 /*
- * Presigned URLs. The first byte selects the method; the second and third change one byte of a
- * signed URL; the rest is a "KEY?QUERY". Only signed URLs may be accepted, and no changed one,
- * except for the order of its parameters.
+ * Verifies presigned URLs. The first byte selects the method; the second and third change one byte of a
+ * signed URL; the rest is a "KEY?QUERY". Only signed URLs may be accepted, and a changed URL only if
+ * the change is the order of parameters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void changed_is_refused(enum presign_method method, unsigned char place, 
     free(url);
 }
 
-/* An accepted URL equals the one that we would sign, except for the order of parameters. */
+/* An accepted URL equals the URL that the service would sign, except for the order of parameters. */
 static void granted_is_signed(enum presign_method method, const char *text)
 {
     struct presign_grant grant;

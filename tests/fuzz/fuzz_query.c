@@ -1,6 +1,6 @@
 /*
- * A query string for every endpoint that reads one. The first byte selects the endpoint, the
- * rest is the query.
+ * Sends a query string to every endpoint that reads a query. The first byte selects the endpoint,
+ * the rest is the query.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Bytes as a picture of a format that only extractions read. */
+/* Decodes bytes as a picture of a format that only extractions read. */
 #include "codec_harness.h"
 #include "targets.h"
 

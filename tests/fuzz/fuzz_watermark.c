@@ -1,5 +1,5 @@
 /*
- * The watermark extractor on arbitrary pixels. The first bytes are the picture's size and the
+ * Runs the watermark extractor on arbitrary pixels. The first bytes are the picture's size and the
  * method that turns the rest into pixels. An unmarked picture must never give a watermark.
  */
 #include <stdlib.h>

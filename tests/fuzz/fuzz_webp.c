@@ -1,4 +1,4 @@
-/* Bytes as a WebP picture. */
+/* Decodes bytes as a WebP picture. */
 #include "codec_harness.h"
 #include "targets.h"
 

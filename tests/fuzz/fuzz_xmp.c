@@ -1,6 +1,6 @@
 /*
- * An XMP packet, valid or not. The opt-out is added; the result is well-formed and has it, and
- * a second pass changes nothing.
+ * Adds the opt-out to an XMP packet, valid or not. The result is well-formed and has the opt-out, and a
+ * second pass changes nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void well_formed(const char *packet, size_t size)
     XML_ParserFree(parser);
 }
 
-/* The edit of one packet, as the codecs do it. */
+/* Edits a packet as the codecs do. */
 static const char *opt_out(struct arena *arena, const char *packet, size_t size, size_t *size_out)
 {
     static const struct xmp_request look = {.mining = NULL};

@@ -69,7 +69,7 @@ static void complain(const char *what, const char *text, size_t size)
 ssize_t __real_write(int descriptor, const void *bytes, size_t size);
 ssize_t __wrap_write(int descriptor, const void *bytes, size_t size);
 
-/* Checks that a log line is one line and one JSON object; does not write it. */
+/* Checks that a log line is one line and one JSON object, and discards it. */
 ssize_t __wrap_write(int descriptor, const void *bytes, size_t size)
 {
     struct context context;

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Path and query of URLs that the harness has signed; static texts. */
+/* Return path and query of URLs that the harness has signed; static texts. */
 const char *harness_upload_uri(void);
 const char *harness_download_uri(void);
 

@@ -1,5 +1,5 @@
 /*
- * The database of the HTTP targets: every write succeeds, every read finds nothing, and every
+ * The database of the HTTP targets: every write succeeds, every read finds no row, and every
  * API key belongs to one account. It replaces db/db.c and db/keys.c, which the linker
  * then leaves out.
  */

@@ -1,4 +1,4 @@
-/* libFuzzer mutations of PNG pictures: checksums are corrected, so that decoders read the damaged data. */
+/* Mutates PNG pictures for libFuzzer and corrects their checksums, so that decoders read the damaged data. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 64, 96
 
 
 def picture():
-    """The same formula as in the unit test: slow ramps, which every encoder keeps."""
+    """Draws slow ramps, which every encoder keeps, by the formula of the unit test."""
     y, x = numpy.mgrid[0:HEIGHT, 0:WIDTH]
     return Image.fromarray(numpy.stack([x * 4, y * 2, 255 - x - y], -1).astype("uint8"))
 
@@ -28,12 +28,12 @@ def info(bits, compression, extra=b"", height=HEIGHT, size=40, at=0):
 
 
 def rows(pixels):
-    """From the bottom, each padded to four bytes."""
+    """Returns the rows from the bottom, each padded to four bytes."""
     return b"".join(row + bytes(-len(row) % 4) for row in reversed(pixels))
 
 
 def packed(picture, red, green, blue, bytes_px):
-    """Pixels with these numbers of bits a colour, red highest."""
+    """Returns pixels with these numbers of bits a colour, red highest."""
     pixels = numpy.asarray(picture).astype("uint32")
     values = (pixels[..., 0] >> (8 - red)) << (green + blue) | (pixels[..., 1] >> (8 - green)) << blue | pixels[..., 2] >> (8 - blue)
     return [row.astype("<u2" if bytes_px == 2 else "<u4").tobytes() for row in values]
@@ -107,7 +107,7 @@ def heif(folder, base):
     for name in ("heic.heic", "avif.avif"):
         whole = (folder / name).read_bytes()
         (folder / name.replace(".", "-cut.")).write_bytes(whole[:len(whole) - 100])
-    # The sizes in the file's header, which the bitstream does not have.
+    # The sizes are in the file's header, not in the bitstream.
     whole, size = (folder / "avif.avif").read_bytes(), struct.pack(">II", WIDTH, HEIGHT)
     (folder / "avif-lies.avif").write_bytes(whole.replace(b"ispe" + bytes(4) + size, b"ispe" + bytes(4) + struct.pack(">II", WIDTH * 2, HEIGHT)))
     (folder / "avif-bomb.avif").write_bytes(whole.replace(b"ispe" + bytes(4) + size, b"ispe" + bytes(4) + struct.pack(">II", 30000, 30000)))

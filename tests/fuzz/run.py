@@ -20,9 +20,9 @@ WORK = pathlib.Path(os.environ["IMGWARD_VAR"]) / "fuzz"
 TREE = ROOT / "build-fuzz"
 CORPUS = TREE / "corpus"  # unpacked by fuzz.sh
 ACCOUNT = WORK / "account.json"
-# Timeout of one input in seconds, where 30 are too few: the instrumented extractor is slow.
+# Timeout of one input in seconds, for targets that need more than 30: the instrumented extractor is slow.
 TIMEOUT_S = {"fuzz_watermark": 600}
-# Maximum bytes of an input, where the default of 4096 does not fit.
+# Maximum bytes of an input, for targets that need more than the default of 4096.
 LENGTH_MAX = {"fuzz_body": 16384, "fuzz_jpeg": 8192, "fuzz_png": 8192, "fuzz_reading": 32768, "fuzz_webp": 8192, "fuzz_xmp": 4096}
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
@@ -49,7 +49,7 @@ def account_add_locked(name, cpu_s, inputs, finds):
 
 
 def turn_take(name, seconds):
-    """One turn of a target; true if it found nothing."""
+    """Gives a target one turn; true if it found nothing."""
     (WORK / name).mkdir(parents=True, exist_ok=True)
     command = [
         str(TREE / name), f"-max_total_time={seconds}", f"-max_len={LENGTH_MAX.get(name, 4096)}", f"-timeout={TIMEOUT_S.get(name, 30)}",

@@ -1,8 +1,6 @@
 /*
- * The fuzz targets: each takes untrusted bytes and aborts when an invariant is violated.
- * The file entry.c makes a libFuzzer program of one.
- * The program tests/fuzz/test_fuzz.c runs all of them on
- * the archives of tests/fuzz/corpus.
+ * The fuzz targets. Each reads untrusted bytes and aborts if an invariant is violated. entry.c makes a
+ * libFuzzer program of one target; test_fuzz.c runs all targets on the archives of tests/fuzz/corpus.
  */
 #ifndef FUZZ_TARGETS_H
 #define FUZZ_TARGETS_H

@@ -1,4 +1,4 @@
-"""What breaks on a machine, and the longer checks of packaging/test-host."""
+"""Breakages on a machine, and the longer checks of packaging/test-host."""
 import json
 import os
 import re
@@ -26,7 +26,7 @@ def images_kill(plan):
 
 
 def faults(plan):
-    """Names and acts, each of which runs under load."""
+    """Yields names and functions; each function runs under load."""
     acts = {f"kill -9 of {unit}": lambda unit=unit: kill(plan, unit) for unit in UNITS}
     acts["kill -9 of the image processes"] = lambda: images_kill(plan)
     for unit in ("mariadb", "redis-server", "nginx"):
@@ -49,7 +49,7 @@ def dropin(plan, unit, text):
 
 
 def memory(plan):
-    """A small MemoryMax, and no limit of the image process that would stop the picture before."""
+    """A small MemoryMax, without the limit of the image process that would refuse the picture before."""
     config = plan.main.read(plan.stack.config_path)
     dropin(plan, "imgward-worker", "MemoryMax=160M\n")
     plan.stack.set("image", memory_max_bytes="4294967296")
@@ -71,7 +71,7 @@ def memory(plan):
 
 
 def disk(plan):
-    """A small file system as the store: filled under load, then emptied."""
+    """A small file system as the store is filled under load, then emptied."""
     main, store = plan.main, "/var/lib/imgward/store"
     config = main.read(plan.stack.config_path)
     main.run("systemctl", "stop", *UNITS)
@@ -80,7 +80,7 @@ def disk(plan):
     plan.stack.set("store", free_min_bytes="1048576")
     main.run("systemctl", "start", *UNITS)
     main.run("systemctl", "restart", "nginx")
-    # The file system is seen through the machine's first process; the folder of this machine's view is below it.
+    # The file system is visible through the machine's first process; this machine's own view shows the folder below it.
     plan.stack.store = f"/proc/{main.pid}/root{store}"
 
     def act():
@@ -101,7 +101,7 @@ def disk(plan):
 
 
 def clock(plan):
-    """libfaketime moves the clock of MariaDB and of our programs: the machine's clock is that of its host."""
+    """libfaketime moves the clock of MariaDB and of our programs, because the machine shares the clock of its host."""
     main = plan.main
     main.shell("apt-get install -q -y --no-install-recommends libfaketime >/dev/null")
     library = main.shell("dpkg -L libfaketime | grep '/libfaketime.so.1$'").strip()
@@ -121,7 +121,7 @@ def clock(plan):
         rounds.calm(plan.site)
 
         def act():
-            # The day must not change: statistics of tomorrow are not shown today.
+            # The day must not change, because statistics of tomorrow are not shown today.
             shift_s = -3600 if time.gmtime().tm_hour == 23 else 3600
             to(shift_s)
             plan.main.wait(lambda: abs(float(plan.stack.sql("SELECT UNIX_TIMESTAMP(NOW(3))")[0][0]) - time.time() - shift_s) < 60, 20, "the jump")
@@ -138,7 +138,7 @@ def clock(plan):
 
 
 def postfix(machine):
-    """Debian's Postfix with a submission port: STARTTLS required, sign-in by Cyrus SASL's own table."""
+    """Debian's Postfix with a submission port: STARTTLS is required, and users sign in by Cyrus SASL's own table."""
     machine.shell(f"""
 echo "postfix postfix/main_mailer_type select Internet Site" | debconf-set-selections
 echo "postfix postfix/mailname string {machine.host_name}" | debconf-set-selections
@@ -159,7 +159,7 @@ systemctl restart postfix
 
 
 def certbot(plan):
-    """The page's other way to a certificate, with Debian's ACME server instead of Let's Encrypt; then a renewal."""
+    """Gets a certificate as the page describes, with Debian's ACME server instead of Let's Encrypt; then renews it."""
     main = plan.main
     with open(main.path("/etc/test-host.pebble"), "w", encoding="ascii") as file:
         json.dump({"pebble": {"listenAddress": "127.0.0.1:14000", "managementListenAddress": "127.0.0.1:15000", "httpPort": 80, "tlsPort": 443,
@@ -182,13 +182,13 @@ def certbot(plan):
 
 
 def served(machine):
-    """The serial number of the site's certificate when the ACME server has issued it."""
+    """Returns the serial number of the site's certificate when the ACME server has issued it."""
     text = machine.shell(f"openssl s_client -connect 127.0.0.1:443 -servername {machine.host_name} </dev/null 2>/dev/null | openssl x509 -noout -issuer -serial")
     return text.partition("serial=")[2].strip() if "Pebble" in text else None
 
 
 def prefix(plan):
-    """The second way: the release tarball below /usr/local, without the package."""
+    """Installs the release tarball below /usr/local, without the package."""
     check, must = plan.report.check, plan.report.must
     machine = must("an empty machine for the tarball", plan.machine_new, "tarball")
     plan.tree_put(machine)
@@ -223,7 +223,7 @@ def uninstalled(machine):
 
 
 def small(plan):
-    """One core and 1 GiB for everything: MariaDB, Redis, nginx, the console and an order of 24 megapixels."""
+    """Everything runs on one core and 1 GiB: MariaDB, Redis, nginx, the console and an order of 24 megapixels."""
     check = plan.report.check
     machine = plan.report.must("a machine of one core and 1 GiB", plan.machine_new, "small", memory_bytes=1 << 30, cpus="0")
     check("installation on it", plan.install_quick, machine)
@@ -255,7 +255,7 @@ def small_kills(machine):
 
 
 def demo(plan):
-    """README's first command on an empty machine, from the tarball."""
+    """Runs the first command of README.md on an empty machine, from the tarball."""
     check = plan.report.check
     machine = plan.report.must("an empty machine for the demo", plan.machine_new, "demo")
     folder = plan.tree_put(machine)

@@ -1,4 +1,4 @@
-"""What packaging/test-host does on each suite, in order. A part is a method of Plan; a check is one line of the report."""
+"""The parts of packaging/test-host on each suite, in order. A part is a method of Plan; a check is one line of the report."""
 import email
 import email.policy
 import glob
@@ -21,12 +21,12 @@ from service import UNITS, Installed, Load, Site, loaded
 
 PARTS = ("install", "use", "units", "watch", "mail", "faults", "clock", "reboot", "logs", "restore", "upgrade", "remove", "prefix",
          "small", "demo")
-# Blocks of doc/install.md that "install" runs; other parts run theirs.
+# Blocks of doc/install.md that the part "install" runs; other parts run the other blocks.
 INSTALL = ("build", "install", "certificate-own", "name", "start", "first-order", "console")
 
 
 def dist(tree, folder):
-    """The release tarball, unpacked."""
+    """Returns the unpacked release tarball."""
     build = os.environ.get("IMGWARD_BUILD") or os.path.join(tree, "build")
     host(os.path.join(tree, "dev"), "build")
     host("make", "-s", "-C", build, "dist")
@@ -38,7 +38,7 @@ def dist(tree, folder):
 
 
 def blocks(page):
-    """The shell blocks of a page by the name in their first line, in order."""
+    """Returns the shell blocks of a page by the name in the first line, in order."""
     with open(page, encoding="utf-8") as file:
         return dict(re.findall(r"```sh\n# ([a-z-]+)\n(.*?)```", file.read(), re.S))
 
@@ -56,14 +56,14 @@ class Plan:
     # ---- setting
 
     def authority(self):
-        """A certificate authority for the machines' names, which they and the clients trust."""
+        """Makes a certificate authority for the machines' names; the machines and the clients trust it."""
         os.makedirs(os.path.join(self.work, "tls"))
         place = os.path.join(self.work, "tls")
         host("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
              "-subj", "/CN=test-host authority", "-keyout", place + "/ca.key", "-out", place + "/ca.crt")
 
     def certificate(self, machine):
-        """A certificate for the machine's name in /srv, as doc/install.md expects an own one."""
+        """Writes a certificate for the machine's name to /srv, where doc/install.md expects it."""
         place = os.path.join(self.work, "tls")
         host("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + machine.host_name,
              "-keyout", machine.path("/srv/privkey.pem"), "-out", place + "/site.csr")
@@ -108,7 +108,7 @@ class Plan:
                     if name == "install":
                         return
                 except Exception as error:
-                    # What a part does between its checks.
+                    # An error between the checks of a part.
                     self.report.check(f"the part {name}", self.fail, error)
 
     def fail(self, error):
@@ -175,7 +175,7 @@ class Plan:
         self.settled(load.close())
 
     def settled(self, workload, since=0):
-        """Every order has ended right, nothing is lost or done twice."""
+        """Checks that every order ended as it should, and that nothing was lost or done twice."""
         output = workload.violations + rounds.verify(self.site, workload, since)
         assert not output, "\n".join(output[:20])
         assert workload.orders
@@ -198,7 +198,7 @@ class Plan:
         other = Browser(self.stack)
         answer = other.sign_in(f"admin@{self.main.host_name}", self.password)
         assert answer.data["state"] == "secondFactor", answer
-        # A code is accepted once.
+        # A code is accepted only once.
         answer = other.took(other.post("/session/second-factor", {"challenge": answer.data["challenge"], "code": totp(secret, time.time() + 30)}))
         assert answer.status == 200 and answer.data["state"] == "signedIn", answer
         answer = other.get("/v2/orders")
@@ -274,7 +274,7 @@ class Plan:
         self.report.check("the store's disk is full, then has room again", breakdown.disk, self)
 
     def faulted(self, act, allowed=None):
-        """Acts under load. allowed: an error code that clients may get."""
+        """Acts under load. allowed is an error code that clients may get."""
         since = self.stack.sql("SELECT COALESCE(MAX(id), 0) FROM watch.changes")[0][0]
         with loaded(self.site) as found:
             act()
@@ -302,14 +302,14 @@ class Plan:
         assert not output.strip(), output
         assert os.stat(log).st_ino != before, "logrotate made no new file"
 
-        # nginx's processes reopen the file when each reads the signal, and nginx writes the line after the last byte of the answer.
+        # Each process of nginx reopens the file when it reads the signal, and nginx writes the line after the end of the response.
         def is_written():
             assert self.site.client.list(limit=1).status == 200
             return os.stat(log).st_size > 0
         self.main.wait(is_written, 10, "a line in nginx's new log")
 
     def install_quick(self, machine, deb=None):
-        """As "install" does, with a package that is built already."""
+        """Installs as the part "install" does, but with a package that is already built."""
         self.tree_put(machine)
         host("cp", self.main.path(deb or self.deb), machine.path("/srv/now/"))
         for name in INSTALL[1:]:
@@ -368,7 +368,7 @@ class Plan:
             site.stack.sql(invariants.WATCH_SQL)
             mine, self.site, self.stack = (self.site, self.stack), site, site.stack
             host("cp", self.main.path(self.deb), old.path("/srv/now/"))
-            # As doc/operating.md says for a second pool: dpkg keeps the changed file.
+            # dpkg keeps the changed file; doc/operating.md describes the change for a second pool.
             old.shell("sed -i 's|^    server unix:.*/api.sock .*|    server unix:/run/imgward/api.sock max_fails=1 fail_timeout=2s;|' "
                       f"/etc/nginx/imgward/http.conf && systemctl restart nginx && curl -s -o /dev/null https://{old.host_name}/")
             since = self.nginx_pids(old)
@@ -389,7 +389,7 @@ class Plan:
         return self.main.shell("ls /srv/before/imgward_*~before*.deb").strip()
 
     def upgrade_machine(self, deb):
-        """The earlier package by today's page; it may lack what the page has since."""
+        """Installs the earlier package by the current page; the package may lack features of the page."""
         old = self.machine_new("old")
         self.install_quick(old, deb)
         old.shell("rm /srv/now/*.deb")
@@ -404,7 +404,7 @@ class Plan:
         old.run("imgwardctl", "doctor")
 
     def nginx_pids(self, machine):
-        """The workers: a reload replaces them, a restart also their parent."""
+        """Returns the ids of the nginx workers. A reload replaces them; a restart also replaces the parent."""
         return set(machine.shell("pgrep -P $(cat /run/nginx.pid)").split())
 
     def nginx_upgraded(self, old, since):

@@ -11,7 +11,7 @@ import time
 
 MIRROR = "http://deb.debian.org/debian"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Of what Debian's installer adds to debootstrap's "minbase", the packages that matter here.
+# Debian's installer adds more packages to debootstrap's "minbase"; these matter here.
 PACKAGES = "systemd,systemd-sysv,dbus,udev,ca-certificates,iproute2,logrotate,procps"
 MEMORY = "/sys/fs/cgroup/memory"
 
@@ -38,18 +38,18 @@ def base_make(suite, folder):
 
 
 def network_free():
-    """The third octet of a network that no interface has."""
+    """Returns the third octet of a network that no interface uses."""
     used = host("ip", "-o", "-4", "addr")
     return next(octet for octet in range(1, 250) if f" 10.213.{octet}." not in used)
 
 
 class Machine:
-    """One machine. root is its file system, which its tests may read and write."""
+    """A machine. root is its file system, which its tests may read and write."""
 
     def __init__(self, base, root, name, host_name="imgward.test"):
         self.root, self.name, self.host_name = root, name, host_name
         self.octet = self.process = self.pid = self.memory_bytes = self.cpus = None
-        # systemd refuses tables of other file systems; a copy keeps owners and modes.
+        # systemd refuses tables of other file systems, so the folder is a copy, which keeps owners and modes.
         shutil.rmtree(root, ignore_errors=True)
         host("cp", "-a", "--reflink=auto", base, root)
         with open(os.path.join(root, "etc/hosts"), "w", encoding="ascii") as file:
@@ -63,7 +63,7 @@ class Machine:
 
     @property
     def gateway(self):
-        """This machine's end of the wire."""
+        """Returns the address of this machine on the virtual cable."""
         return f"10.213.{self.octet}.1"
 
     # ---- power
@@ -89,7 +89,7 @@ class Machine:
                   "systemd to finish its start")
 
     def groups_enter(self):
-        """Runs in the new process: it enters the control groups of the machine."""
+        """Moves the new process, in which it runs, to the control groups of the machine."""
         for controller, name, value in (("memory", "memory.limit_in_bytes", self.memory_bytes), ("cpuset", "cpuset.cpus", self.cpus)):
             group = f"/sys/fs/cgroup/{controller}/imgward-{self.name}"
             if os.path.isdir(os.path.dirname(group)) and (controller == "memory" or value):
@@ -126,7 +126,7 @@ class Machine:
         host("nft", "delete", "table", "ip", f"imgward_{self.octet}", check=False)
 
     def down(self, is_hard=False):
-        """An orderly shutdown, or the loss of power."""
+        """Shuts the machine down, or simulates a loss of power."""
         if self.process is None:
             return
         if is_hard:
@@ -165,7 +165,7 @@ class Machine:
                 "TERM=dumb", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", *command]
 
     def run(self, *command, check=True, seconds=900, text=None):
-        """Runs a command as root; its output and errors."""
+        """Runs a command as root; returns output and errors."""
         done = subprocess.run(self.words(*command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds,
                               input=text, text=True, errors="replace", **({} if text is not None else {"stdin": subprocess.DEVNULL}))
         if check and done.returncode != 0:

@@ -1,4 +1,4 @@
-"""Prints a line a check and counts them."""
+"""Prints a line for each check and counts the checks."""
 import sys
 import time
 import traceback
@@ -13,7 +13,7 @@ class Report:
         self.passed, self.failed, self.begun = 0, 0, time.monotonic()
 
     def check(self, name, act, *words, **more):
-        """Runs one check; its result, or None when it failed."""
+        """Runs one check; returns its result, or None if it failed."""
         begun = time.monotonic()
         try:
             result = act(*words, **more)
@@ -31,7 +31,7 @@ class Report:
             return None
 
     def must(self, name, act, *words, **more):
-        """A check without which nothing after it makes sense."""
+        """Runs a check without which the following checks make no sense."""
         failed = self.failed
         result = self.check(name, act, *words, **more)
         if self.failed > failed:

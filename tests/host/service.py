@@ -1,5 +1,5 @@
-"""imgward as it is installed on a machine, seen by its clients and its administrator. The clients are outside: they
-use TLS and the machine's address."""
+"""An installed imgward as clients and the administrator see it. The clients are outside of the machine: they use TLS and
+the machine's address."""
 import contextlib
 import hashlib
 import os
@@ -23,7 +23,7 @@ _resolve = socket.getaddrinfo
 
 
 def resolve(name, *words, **more):
-    """The machines' names have no DNS."""
+    """Resolves the machines' names, which are not in DNS."""
     return _resolve(addresses.get(name, name), *words, **more)
 
 
@@ -31,7 +31,7 @@ socket.getaddrinfo = resolve
 
 
 class Installed:
-    """The stack of tests/api/client.py on a machine. paths: of the package, or of another prefix."""
+    """The stack of tests/api/client.py on a machine. paths are those of the package, or of another prefix."""
 
     def __init__(self, machine, config="/etc/imgward/imgward.conf", ctl="imgwardctl"):
         self.machine, self.config_path, self.ctl_path = machine, config, ctl
@@ -42,14 +42,14 @@ class Installed:
 
     @property
     def tls(self):
-        """Trusts what the machine trusts."""
+        """Returns a context that trusts the machine's authorities."""
         return ssl.create_default_context(cafile=self.machine.path("/etc/ssl/certs/ca-certificates.crt"))
 
     def ctl(self, *words, check=True):
         return self.machine.run(self.ctl_path, *words, check=check)
 
     def sql(self, statement):
-        """An administrator's statement; as tests/api/client.py."""
+        """Runs a statement as the administrator, like tests/api/client.py."""
         try:
             text = self.machine.run("mariadb", "--no-defaults", "-N", "-B", "-S", "/run/mysqld/mysqld.sock", "imgward", "-e", statement)
         except machine_module.Failed as error:
@@ -84,8 +84,8 @@ class Installed:
 
 
 class Site:
-    """An installed service with clients, sources, targets and a webhook receiver outside: what tests/fault/rounds.py
-    calls a site."""
+    """An installed service with clients, sources, targets and a webhook receiver outside, with the members of a site of
+    tests/fault/rounds.py."""
 
     def __init__(self, machine, **paths):
         self.machine = machine
@@ -108,7 +108,7 @@ class Site:
         self.picture_set.marked = "found on every host", results(self.client, order["orderId"])[0][1]
 
     def crashes(self):
-        """Programs of ours that ended by a signal that means a fault, since the start of the watch."""
+        """Returns the programs of ours that crashed since the start of the watch."""
         text = self.machine.run("journalctl", "-o", "cat", "--since", self.since, *[f"-uimgward-{name}" for name in
                                 ("api", "worker", "console")], check=False)
         return [line[:300] for line in text.splitlines() if re.search(
@@ -120,7 +120,7 @@ class Site:
 
 
 class Load:
-    """The mixed workload of tests/fault, again and again, until it ends."""
+    """Repeats the mixed workload of tests/fault until the end."""
 
     def __init__(self, site):
         self.site, self.workloads, self.is_over = site, [], threading.Event()
@@ -144,7 +144,7 @@ class Load:
             return 0
 
     def close(self):
-        """All orders and complaints in one workload."""
+        """Returns all orders and violations as one workload."""
         self.is_over.set()
         self.thread.join()
         whole = Workload(self.site.client, self.site.remotes, self.site.picture_set, 0)
@@ -158,7 +158,7 @@ class Load:
 
 @contextlib.contextmanager
 def loaded(site, seconds=3):
-    """Runs a block under load that has begun; the whole workload is yielded as a list of one after the block."""
+    """Runs a block under load. Yields a list, which contains the whole workload after the block."""
     load, found = Load(site), []
     try:
         time.sleep(seconds)

@@ -35,6 +35,6 @@ def generated(program, modules, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def compiled(program, generated):
-    """Errors of tsc for the client; empty when it compiles."""
+    """Returns the errors of tsc for the client; empty if it compiles."""
     done = program("tsc", "--pretty", "false", cwd=generated)
     return done.stdout + done.stderr

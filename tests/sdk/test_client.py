@@ -26,7 +26,7 @@ def account(stack):
 
 @pytest.fixture(scope="module")
 def run(compiled, generated, stack, account):
-    """Runs a compiled program with the account's key; its standard output."""
+    """Runs a compiled program with the account's key; returns the standard output."""
     if compiled:
         pytest.fail("the client does not compile")
 
@@ -43,7 +43,7 @@ def run(compiled, generated, stack, account):
 
 @pytest.fixture(scope="module")
 def told(run):
-    """The error of each step of the client, or None."""
+    """Returns the error of each step of the client, or None."""
     return {line["step"]: line["error"] for line in map(json.loads, run("client.mjs").splitlines())}
 
 

@@ -1,6 +1,6 @@
 """Sends real orders to the stack of IMGWARD_ENV and shows the results.
 
-Arguments: the folder for the results, then pictures. Without pictures, it makes the project's samples there.
+Arguments: the folder for the results, then pictures. Without pictures, it draws the project's samples in that folder.
 """
 import io
 import os
@@ -52,7 +52,7 @@ def progress(client, order, seconds=600):
 
 
 def order_send(client, paths):
-    """One order of all pictures; (name, bytes or None) of each result, and the order's data."""
+    """Sends one order of all pictures; returns (name, bytes or None) of each result, and the order's data."""
     created = check(client.create([path.name for path in paths], orderName="demo"), 201)
     order = created.data["orderId"]
     told("POST", "/api/v2/orders/anti-ai", created, f"order {order}, {created.data['status']}")
@@ -67,7 +67,7 @@ def order_send(client, paths):
     if data["status"] == "complete":
         answer = check(client.get(f"{client_module.ORDERS}/{order}/download"), 200)
         told("GET", f"/api/v2/orders/{order}/download", answer, answer.data["fileName"])
-        # One result for each complete file, in their order.
+        # One result for each complete file, in the order of the files.
         done = [number for number, file in enumerate(data["files"]) if file["status"] == "complete"]
         for number, found in zip(done, answer.data["files"]):
             got = check(client.request("GET", found["downloadUrl"], key=False), 200)
@@ -85,7 +85,7 @@ def over_white(picture):
 
 
 def compared(before, after):
-    """Both pictures, their amplified difference, and the PSNR."""
+    """Returns both pictures, their amplified difference, and the PSNR."""
     one, two = over_white(pixels(before)), over_white(pixels(after))
     a, b = numpy.asarray(one, dtype=float), numpy.asarray(two, dtype=float)
     error = ((a - b) ** 2).mean()
@@ -103,18 +103,18 @@ def font_of(size):
 
 
 def middle(picture):
-    """The middle of the picture at 100 %, where the change can be judged."""
+    """Returns the middle of the picture at 100 %, where the change can be judged."""
     x, y = max(0, (picture.width - CELL) // 2), max(0, (picture.height - CELL) // 2)
     return picture.crop((x, y, min(picture.width, x + CELL), min(picture.height, y + CELL)))
 
 
 def is_markable(path):
-    """Whether a picture is surely large enough for a watermark; the demo shows no refusal."""
+    """True if a picture is surely large enough for a watermark, because the demo shows no refusal."""
     return min(pixels(path.read_bytes()).size) >= 256
 
 
 def sheet_draw(rows, path):
-    """One row per picture: the middle at 100 % before, after, and the difference, with labels."""
+    """Draws a row for each picture: the middle at 100 % before, after, and the difference, with labels."""
     font, margin, label = font_of(14), 12, 22
     heights = [max(middle(picture).height for picture in row[1]) for row in rows]
     sheet = Image.new("RGB", (3 * CELL + 4 * margin, sum(heights) + (label + 2 * margin) * len(rows) + margin), "white")
@@ -129,7 +129,7 @@ def sheet_draw(rows, path):
 
 
 def webhook_make(client, receiver):
-    """Creates a webhook for the demo's receiver; its path and secret."""
+    """Creates a webhook for the demo's receiver; returns path and secret."""
     path = client_module.ORDERS + "/webhooks"
     created = check(client.post(path, {"url": receiver.url("/demo"), "name": "demo"}), 201)
     told("POST", path, created, f"webhook {created.data['id']}")

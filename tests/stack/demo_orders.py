@@ -22,7 +22,7 @@ def ended(show, client, order, *statuses):
 
 
 def embed(show, client, path, out):
-    """One copy per watermark text; the paths of the copies."""
+    """Embeds one copy per watermark text; returns the paths of the copies."""
     created = show.check(marks.embed(client, [(path.name, None, TEXTS)]), 201)
     order = created.data["orderId"]
     show.told("POST", "/api/v2/orders/wtr-embed", created, f"order {order}, {len(TEXTS)} texts")
@@ -37,7 +37,7 @@ def embed(show, client, path, out):
 
 
 def extract(show, client, name, data, text):
-    """Extracts the mark of a copy; text "" expects no mark."""
+    """Extracts the mark of a copy; the text "" expects no mark."""
     created = show.check(client.post(f"{client_module.ORDERS}/wtr-extract", {
         "idempotencyKey": uuid.uuid4().hex, "file": {"fileName": name}}), 201)
     show.told("POST", "/api/v2/orders/wtr-extract", created, name)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a program and restarts it when it dies, like systemd's Restart=always for the installed one. TERM ends the
+# Runs a program and restarts it if it dies, as systemd's Restart=always does on an installed host. TERM ends the
 # program and this script.
 set -u
 

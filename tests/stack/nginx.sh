@@ -13,7 +13,7 @@ etc=$var/etc
 documents=$IMGWARD_BUILD/doc
 [ -f "$documents/openapi.json" ] || documents=$root/doc
 
-# As configure found it.
+# The directive that configure chose.
 tls=$(sed -n "s|.*listen 443 \(.*\);\$|\1|p" "$IMGWARD_BUILD/nginx/site.conf")
 
 mkdir -p "$etc/imgward" "$var/tmp/nginx"

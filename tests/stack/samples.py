@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 
 def fractal(random, width, height, roughness=0.55):
-    """Noise at every scale from the whole picture down to two pixels, about -1..1."""
+    """Returns noise at every scale from the whole picture down to two pixels, about -1..1."""
     field, weight, cells = numpy.zeros((height, width)), 1.0, 2
     while cells < max(width, height) / 2:
         grid = random.normal(0, 1, (max(2, cells * height // width) + 1, cells + 1)).astype("float32")
@@ -26,7 +26,7 @@ def mixed(one, other, share):
 
 
 def ridge(random, width, base, height):
-    """The skyline of one mountain range, one height per column."""
+    """Returns the skyline of one mountain range, one height per column."""
     return base - height * fractal(random, width, 8, 0.6)[0]
 
 
@@ -87,7 +87,7 @@ def text_page(width=700, height=520):
 
 
 def write_all(folder):
-    """Writes the samples; their paths."""
+    """Writes the samples; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     made = ((landscape, "landscape.jpg", {"quality": 92}), (illustration, "illustration.png", {}),

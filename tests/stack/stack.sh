@@ -21,8 +21,8 @@ fail() {
 }
 
 # ---------------------------------------------------------------- folders
-# The path of a unix socket has at most 107
-# bytes: for a long checkout path, the sockets are in a short folder and a link points to it.
+# The path of a unix socket has at most 107 bytes. If the checkout has a long path, the sockets are in a short folder,
+# and a link points to it.
 run_folder_make() {
     local run=$var/run
     if [ ${#run} -gt 80 ]; then
@@ -35,7 +35,7 @@ run_folder_make() {
 
 run_folder() { realpath "$var/run"; }
 
-# Removes only files of an earlier stack, by name: the folder may contain other files.
+# Removes only files of an earlier stack, by name, because the folder may contain other files.
 stack_forget() {
     local name
     if [ -L "$var/run" ]; then rm -rf -- "$(readlink "$var/run")"; fi
@@ -43,8 +43,7 @@ stack_forget() {
 }
 
 # ---------------------------------------------------------------- processes
-# Start time of a process in clock ticks:
-# distinguishes it from a later process with the same id.
+# Prints the start time of a process in clock ticks, which distinguishes it from a later process with the same id.
 process_birth() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -56,7 +55,7 @@ process_birth() {
 # The processes of a session, except zombies.
 session_members() { ps -o pid=,stat= -s "$1" 2>/dev/null | awk '$2 !~ /^Z/ {print $1}'; }
 
-# Prints the session of a part while that session is the one started here.
+# Prints the session of a part if that session is the one that was started here.
 session_of() {
     local file=$run/$1.session boot sid birth now
     [ -f "$file" ] || return 0
@@ -100,7 +99,7 @@ wait_for() {
 part_is_gone() { [ -z "$(part_processes "$1")" ]; }
 
 # ---------------------------------------------------------------- parts
-# part_command sets "command"; part_is_ready succeeds when the part serves.
+# part_command sets "command"; part_is_ready succeeds if the part serves.
 part_command() {
     case $1 in
     mariadbd) command=(mariadbd --defaults-file="$var/etc/mariadb.cnf") ;;
@@ -135,7 +134,7 @@ part_start() {
         return
     fi
     rm -f "$run/$name.pid" "$run/$name.session"
-    # As the unit's RuntimeDirectory.
+    # The unit has RuntimeDirectory for this.
     [ "$name" != console ] || mkdir -p "$run/imgward-console"
     setsid "${command[@]}" </dev/null >>"$log/$name.log" 2>&1 &
     session=$!
@@ -187,7 +186,7 @@ part_stop() {
     [ "$name" != console ] || rm -rf "$run/imgward-console"
 }
 
-# Repeats until none remains, because a process may be forking.
+# Repeats until no process remains, because a process may be forking.
 part_kill() {
     local tries=50
     while ! part_is_gone "$1" && [ $tries -gt 0 ]; do
@@ -199,8 +198,7 @@ part_kill() {
 }
 
 # ---------------------------------------------------------------- setup of a new stack
-# Uses ports below the kernel's
-# range for outgoing connections.
+# Uses ports below the kernel's range for outgoing connections.
 port_free() {
     local port
     while :; do
@@ -243,7 +241,7 @@ secrets_make() {
     "$build/imgwardctl" secret sealing "$var/etc/sealing.key" >>"$log/up.log"
 }
 
-# Creates the database in memory when there is room: mariadb-install-db syncs a thousand times. It needs a separate
+# Creates the database in memory if there is space, because mariadb-install-db syncs a thousand times. It needs a separate
 # folder for temporary tables, because a starting server deletes those of other servers in the same folder.
 database_make() {
     local made=$var/data room
@@ -258,8 +256,8 @@ database_make() {
     trap - EXIT
 }
 
-# The user of imgwardctl reads and writes rows; another user creates tables.  The programs have separate users, which
-# get their rights after the tables.
+# The user of imgwardctl reads and writes rows; another user creates tables. The programs have separate users, which
+# get their rights after the tables are created.
 database_users_make() {
     database_query "
         CREATE DATABASE imgward CHARACTER SET utf8mb4;
@@ -269,7 +267,7 @@ database_users_make() {
         GRANT ALL ON imgward.* TO imgward_owner@localhost;"
 }
 
-# The statements of imgwardctl have no password.
+# The statements that imgwardctl prints have no password.
 database_grants_make() {
     local name
     "$build/imgwardctl" --config "$var/etc/imgward.conf" grants >"$var/etc/grants.sql"
@@ -331,7 +329,7 @@ environment_write() {
 
 program_is_built() { [ -x "$build/$1" ]; }
 
-# nginx is started with another port when ours was taken meanwhile.
+# If another program took the port of nginx, nginx is started with another port.
 nginx_start() {
     local tries=3
     while ! part_start nginx 2>>"$log/up.log"; do
