@@ -7,8 +7,8 @@
 
     circles.py --edges ROOM [BUILD]  print "file -> file: symbols" for a room, such as src/worker
 
-A file calls another if its object refers to a symbol that the other one defines.  A table of functions counts like a
-call.  Static functions do not matter: they never leave their file.
+A file calls another if its object refers to a symbol that the other file defines. A table of functions counts like a
+call. Static functions are ignored, because they never leave their file.
 
 A module is NAME.c and NAME.h.  It includes another module if either file includes the other's header.
 """
@@ -35,14 +35,14 @@ ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
 
 
 def objects(build, source):
-    """The objects of a source: automake puts the name of a program or library before the file's when its flags differ."""
+    """Returns the objects of a source. automake prefixes the name of a program or library if its flags differ."""
     folder = build / source.parent
     return [folder / name for name in os.listdir(folder) if name.endswith(".o")
             and (name == source.stem + ".o" or name.endswith("-" + source.stem + ".o"))] if folder.is_dir() else []
 
 
 def symbols(paths):
-    """The global symbols that a file's objects define, and those that they refer to."""
+    """Returns the global symbols that a file's objects define, and those that they refer to."""
     defined, wanted = set(), set()
     lines = subprocess.run(["nm", "--extern-only", *paths], capture_output=True, text=True, check=True).stdout.split("\n")
     for words in (line.split() for line in lines):
@@ -54,7 +54,7 @@ def symbols(paths):
 
 
 def graph(build, room):
-    """For each file of a room the other files that it depends on, and by which symbols; files without an object are left out."""
+    """Returns for each file of a room the files on which it depends, and by which symbols; files without an object are left out."""
     tables = {}
     for source in sorted((ROOT / room).rglob("*.c")):
         source = source.relative_to(ROOT)
@@ -70,7 +70,7 @@ def graph(build, room):
 
 
 def modules():
-    """For each module the other modules that it includes."""
+    """Returns for each module the other modules that it includes."""
     edges = {}
     for path in sorted((ROOT / "src").rglob("*.[ch]")):
         name = str(path.relative_to(ROOT).with_suffix(""))
@@ -90,7 +90,7 @@ def reachable(edges, start):
 
 
 def circles(edges):
-    """The sets of files that all depend on each other, of more than one file."""
+    """Returns the sets of more than one file that all depend on each other."""
     reach = {name: reachable(edges, name) for name in edges}
     sets = {frozenset(other for other in reach[name] if name in reach[other]) for name in edges}
     return sorted(sorted(files) for files in sets if len(files) > 1)

@@ -1,7 +1,7 @@
 """Fixtures: a running stack, clients and pictures.
 
-The stack is the one that IMGWARD_ENV names (a dev.env). Without it, a private stack is started for the session and
-stopped at its end. With "-n N --dist loadfile" (pytest-xdist), N sessions with a stack each share the files.
+IMGWARD_ENV may name the dev.env of a running stack. Without it, a private stack is started for the session and stopped at
+its end. With "-n N --dist loadfile" (pytest-xdist), N sessions with a stack each share the files.
 """
 import os
 import shutil
@@ -25,7 +25,7 @@ PATIENT = {"IMGWARD_DATABASE_TIMEOUT_S": "15"}
 MORE_PATIENT = {**PATIENT, "IMGWARD_REDIS_TIMEOUT_MS": "10000"}
 
 
-# Files of half a minute or more start first, so that no session has one left at its end.
+# Files of half a minute or more start first, so that none of them is left for the end.
 LONG = ("test_3_2_urls", "test_7_webhooks", "test_9_peers", "test_ahead", "test_torn_answers", "test_pages_orders", "test_store",
         "test_start", "test_daily", "test_bounds", "test_deletion", "test_zero_copy", "test_suspension", "test_5_processing",
         "test_archives", "test_6_search", "test_metadata", "test_fairness", "test_shares", "test_6_large_lists", "test_mails", "test_mail_servers")
@@ -47,7 +47,7 @@ def dev(verb, var, **environment):
 
 @pytest.fixture(scope="session")
 def modules():
-    """The folder of the npm programs: tests/npm/node_modules."""
+    """The folder of the npm programs, tests/npm/node_modules."""
     folder = os.path.join(HERE, "npm", "node_modules")
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
@@ -62,7 +62,7 @@ def stack(request):
     if named:
         yield client_module.Stack(client_module.environment_read(named))
         return
-    # A folder given by IMGWARD_TEST_VAR keeps its logs.
+    # If IMGWARD_TEST_VAR gives a folder, the logs in it are kept.
     given = os.environ.get("IMGWARD_TEST_VAR")
     var = os.path.join(given, os.environ.get("PYTEST_XDIST_WORKER", "")) if given else tempfile.mkdtemp(prefix="imgward-test.")
     is_faulty = any(f"{os.sep}fault{os.sep}" in str(item.path) for item in request.session.items)

@@ -52,7 +52,7 @@ rules=(
     "tools_shipped#every program of tools/ is in the release tarball"
 )
 
-# These take minutes and only run when named.
+# These rules take minutes and only run if they are named.
 slow_rules=(
     "analyzer#gcc -fanalyzer finds nothing"
     "tidy#clang-tidy finds nothing (clang-analyzer and bugprone checks)"
@@ -62,7 +62,7 @@ slow_rules=(
 sources() { find src tests/unit tests/fuzz -name '*.[ch]' | sort; }
 production() { find src -name '*.[ch]' | sort; }
 
-# Lines of code without comments, "file:line:text", so that words in comments are no violation.
+# Prints lines of code without comments as "file:line:text", so that words in comments are no violation.
 code_lines() {
     xargs -r awk '
         FNR == 1 { inside = 0 }
@@ -78,7 +78,7 @@ code_lines() {
         }'
 }
 
-# Files that include a header matching $1, other than those of the pattern $2.
+# Prints files that include a header matching $1, except files of the pattern $2.
 included_outside() {
     production | xargs grep -nE "^#include <($1)>" | grep -vE "^($2):"
 }
@@ -122,8 +122,8 @@ rule_http_words() {
     find src/domain -name '*.[ch]' 2>/dev/null | xargs -r grep -nE '#include "(http|api|worker|ctl)/|#include "base/json\.h"|#include <(jansson|fcgi)'
 }
 
-# Neither by a header nor by a function whose header another one includes. child.c is excepted, because it opens the
-# handles of a process.
+# The API uses no header of the database or of a service, and calls no function of the database. child.c is excepted, because
+# it opens the handles of a process.
 rule_edges_call_domain() {
     local names
     find src/api -name '*.[ch]' | xargs grep -nE '#include "(db|service)/'
@@ -132,7 +132,7 @@ rule_edges_call_domain() {
     find src/api src/http -name '*.c' | grep -vE '/child\.c$' | sort | code_lines | grep -E "\b($names)\("
 }
 
-# The libraries that a program is linked with.
+# Prints the libraries that a program is linked with.
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
 linked_to() {
@@ -150,7 +150,7 @@ rule_api_links() {
 }
 rule_image_links() { linked_to imgward-image 'mariadb|mysql|hiredis|curl|fcgi|utf8proc'; }
 
-# The link lines as make expands them, "NAME_LDADD = ...".
+# Prints the link lines as make expands them, "NAME_LDADD = ...".
 link_lines() {
     local names
     names=$(sed -nE 's/^([A-Za-z_]+_LDADD) = .*/\1/p' "$build/Makefile" | sort -u)
@@ -225,14 +225,14 @@ rule_layers() {
         }' | sort
 }
 
-# The folders of a room, from the lowest one; "." is the room's own files.
+# The folders of a room, from the lowest up; "." stands for the room's own files.
 floors="
 codec: metadata .
 domain: . people accounts webhooks orders files
 service: secret redis net files
 "
 
-# Includes and calls within a room, as lines "FROM TO".
+# Prints includes and calls within a room as lines "FROM TO".
 rule_floors() {
     local room folders
     [ -f "$build/src/worker/work.o" ] || { echo "skip: nothing is built"; return; }
@@ -252,10 +252,10 @@ rule_floors() {
     done <<<"$floors"
 }
 
-# Names that a library asks for.
+# Names that libraries require.
 foreign_names='main|de265_start_worker_threads'
 
-# What another file can call: functions, tables, and functions that are compiled for several processors.
+# Exported symbols: functions, tables, and functions that are compiled for several processors.
 rule_prefix() {
     [ -f "$build/src/codec/libcodec_a-codec.o" ] || { echo "skip: nothing is built"; return; }
     objects_built | grep -E '/src/(codec|ctl|engine|image)/' | while read -r object; do
@@ -266,7 +266,7 @@ rule_prefix() {
         }' | sort -u
 }
 
-# The parameters of "(int a, void (*b)(int c, int d))": its commas outside of inner brackets.
+# Prints the parameters of "(int a, void (*b)(int c, int d))", which are the commas outside of inner brackets.
 rule_parameters() {
     command -v ctags >/dev/null || { echo "skip: ctags is missing"; return; }
     production | grep -vE '^src/(engine/|codec/|image/protect_picture)' | xargs ctags -x --_xformat='%F:%n: %N%S' --kinds-C=fp --fields=+S 2>/dev/null |
@@ -281,7 +281,7 @@ rule_parameters() {
         }' | sort -rn
 }
 
-# A key is read as a member of struct config.  Functions of config.c read the others: config_read_api(),
+# A key is read as a member of struct config. Some keys are read by functions of config.c: config_read_api(),
 # config_read_worker() and config_read_console().
 rule_config_keys_read() {
     local code
@@ -293,9 +293,9 @@ rule_config_keys_read() {
     done
 }
 
-# Functions that only their own file and tests call: a test needs the step without its surroundings.
+# Functions that only their own file and tests call, because a test needs the step without its surroundings.
 test_seams=(
-    auth_forget             # fuzz targets forget the keys of the input before
+    auth_forget             # fuzz targets forget the keys of the previous input
     de265_start_worker_threads # libheif calls it
     failure_status          # the status of each error code
     key_from_bytes          # a key of known bytes
@@ -304,12 +304,12 @@ test_seams=(
     usage_scale_for         # the scale of a chart, without its usage
     protect_apply           # the engine on a whole picture; programs encode between its steps
     change_psnr            # the distance of two pictures, as tests measure it
-    webhook_event_type_name # which event an order's end has, without a database
+    webhook_event_type_name # the event of an order's end, without a database
     visibility_total        # the visibility of a result by the model
     webhook_event_type_of
 )
 
-# Objects of the build whose source still exists.
+# Prints the objects of the build whose source still exists.
 objects_built() {
     find "$build/src" -name '*.o' 2>/dev/null | while read -r object; do
         source=${object#"$build/"}
@@ -318,7 +318,7 @@ objects_built() {
     done
 }
 
-# A call within one file needs no symbol: such a function is static or a seam.
+# A call within a file needs no symbol, so such a function must be static or a seam.
 rule_no_unused_functions() {
     local objects
     mapfile -t objects < <(objects_built)
@@ -333,7 +333,7 @@ rule_no_circles() {
     "$IMGWARD_PYTHON" tests/circles.py "$build"
 }
 
-# The tags of a kind (s: structs, f: functions) as lines "NAME FILE static", without the last word for exported ones.
+# Prints the tags of a kind (s: structs, f: functions) as lines "NAME FILE static"; exported tags lack the last word.
 tags() { production | xargs ctags -x --_xformat='%N %F %{file}' --kinds-C="$1" --fields=+f 2>/dev/null | sed 's/ file$/ static/; s/ -$//'; }
 
 rule_struct_names() {
@@ -352,7 +352,7 @@ rule_shadowed() {
 
 rule_no_goto() { sources | code_lines | grep -E ':[^"]*\bgoto\b'; }
 
-# The format puts the end of the loop at the column of its beginning.  A break may end a loop or switch inside it.
+# clang-format puts the end of the loop at the column of its beginning. A break may end a loop or switch inside it.
 rule_transaction_bodies() {
     production | grep -v '^src/db/transaction\.' | code_lines | awk '
         function has(word) { return text ~ "(^|[^a-z_])" word "([^a-z_]|$)" }
@@ -370,13 +370,13 @@ rule_transaction_bodies() {
 
 rule_reasons_written() { production | code_lines | grep -E 'str(n|case|ncase)?cmp\([^)]*reason|text_equal[a-z_]*\([^)]*reason'; }
 
-# The file store says by it that a file is missing: download.c and health.c ask.
+# For the file store, the code means that a file is missing; download.c and health.c use it.
 rule_not_found_fails() {
     production | grep -E '^src/(domain|db)/' | grep -vE '^src/domain/(files/download|health)\.c$' | code_lines |
         grep 'IW_NOT_FOUND' | grep -v 'context_fail('
 }
 
-# C does not define the order of calls in one expression.  The initializers of declarators and the parts of ?: are ordered.
+# C does not define the order of calls in an expression, except in the initializers of declarators and the parts of ?:.
 rule_columns_in_order() {
     production | grep '^src/db/' | code_lines | awk '
         function check(text,   i, letter, depth, part) {
@@ -419,7 +419,7 @@ rule_format() {
 rule_headers_alone() {
     local header flags
     flags=$(pkg-config --cflags fcgi jansson libmariadb hiredis libcurl inih fftw3f lcms2 2>/dev/null)
-    # A "_body.h" file is the body of a function that is compiled several times.
+    # A file "_body.h" is the body of a function that is compiled several times.
     find src -name '*.h' ! -name '*_body.h' | sort | while read -r header; do
         printf '#include "%s"\n' "$root/$header" |
             gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Isrc $flags -x c - 2>&1 | grep -m 1 'error:'
@@ -441,7 +441,7 @@ rule_one_version() {
     grep -nF "$version" doc/*.[58] packaging/*/*.service.in Makefile.am dev 2>/dev/null
 }
 
-# Rows of the table of formats: name, word, title and whether it is changed; without archives.
+# Prints the rows of the table of formats, without archives: name, word, title and whether it is changed.
 formats_listed() {
     tr -s ' \n' ' ' <src/model/format.c | grep -oE '\{"[a-z]+", "[A-Z]+", "[A-Za-z]+",[^{]*\{[^}]*\},[^,]*' |
         sed -E 's/^\{"([a-z]+)", "([A-Z]+)", "([A-Za-z]+)".*, *(true|false)$/\1 \2 \3 \4/' | grep -v '^zip '
@@ -475,12 +475,12 @@ rule_headers_shipped() {
     done
 }
 
-# 0001_init.sql is the first schema. A line of comment may say the words.
+# 0001_init.sql is the first schema. Comments may contain the words.
 rule_migrations_add() {
     find sql -name '*.sql' ! -name '0001_*' | sort | xargs grep -nHiE '^[^#]*\b(DROP|RENAME|CHANGE)\b' | grep -vE '^[^:]*:[0-9]+: *--'
 }
 
-# A name may go on after the source's: test_codec_damage.c is a test of codec.c, test_storage.c of storage*.c.
+# The name may continue after that of the source: test_codec_damage.c is a test of codec.c, test_storage.c of storage*.c.
 rule_unit_mirror() {
     local file folder name
     find tests/unit -name 'test_*.c' | sort | while read -r file; do
@@ -507,7 +507,7 @@ rule_console_weight() { "$IMGWARD_PYTHON" tests/web_files.py weight; }
 rule_console_lines() { "$IMGWARD_PYTHON" tests/web_files.py lines; }
 rule_console_files() { "$IMGWARD_PYTHON" tests/web_files.py files; }
 
-# Older commits than this one were written without the rule.  A shallow clone may lack it.
+# Commits before this one were written without the rule. A shallow clone may lack it.
 rule_commit_subjects() {
     local since=cbaf45b252af67a73259f8064894894e4cd17b56
     git cat-file -e "$since" 2>/dev/null || { echo "skip: the history is not here"; return; }

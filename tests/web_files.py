@@ -34,7 +34,7 @@ def scripts():
 
 
 def site_texts(*patterns):
-    """The written files of the site, without its built pages."""
+    """Returns the written files of the site, without its built pages."""
     return sorted(path for pattern in patterns for path in SITE.glob(pattern))
 
 
@@ -60,12 +60,12 @@ def check_texts():
 
 
 def named(pattern, *files):
-    """What the pattern finds in sources of the service. A backslash joins the lines of a list."""
+    """Returns what the pattern finds in sources of the service. A backslash joins the lines of a list."""
     return re.findall(pattern, "".join((ROOT / name).read_text(encoding="utf-8").replace("\\\n", "") for name in files))
 
 
 def messages_table():
-    """The rows of doc/messages.md: each message with its values in braces."""
+    """Returns the rows of doc/messages.md: each message with its values in braces."""
     sources = (ROOT / "src" / "base" / "message.h").read_text(encoding="utf-8").replace("\\\n", "")
     for reason, names, literal in re.findall(r'\bX\((\w+), "([^"]*)",((?:\s*"(?:[^"\\]|\\.)*"|\s*PRI\w+)+)\)', sources):
         template = re.sub(r"PRI\w+", "u", re.sub(r'"\s*(PRI\w+)\s*"', r"\1", re.sub(r'(?<=[^\\])"\s+"', "", literal.strip()[1:-1])))
@@ -75,7 +75,7 @@ def messages_table():
 
 
 def check_table():
-    """doc/messages.md lists the messages as src/base/message.h has them."""
+    """doc/messages.md must list the messages of src/base/message.h."""
     listed = [line for line in (ROOT / "doc" / "messages.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     wanted = list(messages_table())
     yield from (f"doc/messages.md: the row is missing or differs: {line}" for line in wanted if line not in listed)
@@ -83,7 +83,7 @@ def check_table():
 
 
 def check_messages(texts):
-    """The texts of one language against the lists of the service."""
+    """Compares the texts of one language with the lists of the service."""
     messages = dict(named(r'\bX\((\w+), "([^"]*)",', "src/base/message.h"))
     codes = set(named(r"\{IW_(\w+), \d{3}\}", "src/http/failure.c", "src/console/main.c"))
     notes = named(r'context_note\(\s*(?:job->)?context, "([A-Z_]+)"', *map(str, sorted((ROOT / "src").rglob("*.c"))))
@@ -103,7 +103,7 @@ def check_messages(texts):
 
 
 def first_load():
-    """The files of the sign-in page: those that index.html names, what they import, one language."""
+    """Returns the files of the sign-in page: those that index.html names, their imports, and one language."""
     found, waiting = set(), ["index.html", *LINKED.findall((WEB / "index.html").read_text(encoding="utf-8")), "pages/sign_in.js", "text/ko.js"]
     while waiting:
         name = waiting.pop()
