@@ -3,7 +3,7 @@
 
     tools/openapi.py json|reference YAML
 
-The reference also has a sample of each operation in each language of SAMPLES, and the presigned requests among its paths.
+The reference also has a sample of each operation in each language of SAMPLES, and lists the presigned requests as paths.
 """
 import json
 import sys
@@ -11,7 +11,7 @@ import sys
 import yaml
 
 METHODS = ("get", "post", "put", "delete")
-COLUMNS = 60   # of a value on one line: the page shows some 64 beside the description
+COLUMNS = 60   # of a value on one line; the page shows some 64 next to the description
 
 
 def load(path):
@@ -33,7 +33,7 @@ def resolve(document, thing):
 # ---- samples: programs without a library ----
 
 class Call:
-    """What a sample sends: url begins with the path, or is the name of a variable with a presigned URL."""
+    """The request of a sample. url begins with the path, or is the name of a variable with a presigned URL."""
 
     def __init__(self, document, path, verb, item, operation):
         self.verb, self.path, self.presigned = verb.upper(), path, item.get("x-variable")
@@ -59,7 +59,7 @@ def body_of(operation):
 
 
 class Style:
-    """How a language writes a JSON value."""
+    """The notation of a JSON value in a language."""
 
     def __init__(self, pairs, key, words):
         self.pairs, self.key, self.words = pairs, key, words
@@ -71,7 +71,7 @@ PHP = Style({dict: "[]", list: "[]"}, "{} => ", JSON.words)
 
 
 def literal(value, style, by=0):
-    """A value on one line if it fits, otherwise one line a member, indented by some columns."""
+    """Returns a value on one line if it fits; otherwise one line a member, indented by some columns."""
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)
         return text.replace("$", "\\$") if style is PHP else text
@@ -167,7 +167,7 @@ def json_of(document):
 
 
 def reference_of(document):
-    """Adds the samples, and the requests to presigned URLs as paths; the page itself is no answer of the API."""
+    """Adds the samples, and the requests to presigned URLs as paths. Removes the page, which is not a response of the API."""
     del document["paths"]["/api/v2/docs"]
     for name, item in document["components"]["pathItems"].items():
         document["paths"][item["x-template"]] = item

@@ -14,8 +14,8 @@ import sys
 import yaml
 from markdown_it import MarkdownIt
 
-# Group, {page: (title, document, its sections)}. None is the whole document, "" the text before the first section, and REST the
-# sections that no other page names.
+# Group, {page: (title, document, its sections)}. None stands for the whole document, "" for the text before the first section,
+# and REST for the sections that no other page names.
 REST = "the rest"
 GROUPS = [
     ("Guides", {
@@ -49,7 +49,7 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def slug(title, taken):
-    """The anchor of a heading, as GitHub makes it."""
+    """Returns the anchor of a heading, as GitHub makes it."""
     word = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
     count = taken[word] = taken.get(word, -1) + 1
     return f"{word}-{count}" if count else word
@@ -60,7 +60,7 @@ def words_of(token):
 
 
 class Document:
-    """A document's tokens; headings have their anchors."""
+    """The tokens of a document; headings have anchors."""
 
     def __init__(self, path):
         self.tokens = MARKDOWN.parse(path.read_text(encoding="utf-8"))
@@ -74,7 +74,7 @@ class Document:
         return [title for title in titles if title not in named]
 
     def section(self, title):
-        """The tokens from a heading of the second level to the next one; "" is the text between title and first section."""
+        """Returns the tokens from a heading of the second level to the next; "" is the text between title and first section."""
         at, found = "", []
         for place, token in enumerate(self.tokens[3:], 3):
             if token.type == "heading_open" and token.tag == "h2":
@@ -86,12 +86,12 @@ class Document:
         return found
 
     def part(self, sections):
-        """The tokens of a page without its title."""
+        """Returns the tokens of a page without the title."""
         if sections is None:
             return self.tokens[3:]
         named = [title for page in PAGES.values() for title in page[2] or ()]
         parts = [self.section(title) for word in sections for title in (self.rest(named) if word == REST else [word])]
-        # The page's title replaces the heading of its only section.
+        # If a page has one section, the page's title replaces the heading.
         return parts[0][3:] if len(parts) == 1 else sum(parts, [])
 
 
@@ -113,7 +113,7 @@ class Site:
         return [token.attrGet("id") for token in self.parts[name] if token.type == "heading_open"]
 
     def address(self, document, target):
-        """The address of a link on the site; None if it leads to a file that is not on the site."""
+        """Returns the address of a link on the site; None if it leads to a file that is not on the site."""
         if re.match(r"[a-z]+:", target):
             return target
         path, _, anchor = target.partition("#")
@@ -142,12 +142,12 @@ class Site:
             if token.type == "inline":
                 self.links_set(document, token)
         labels_set(self.parts[name])
-        # The keyboard scrolls code that is wider than the page.
+        # Code that is wider than the page can be scrolled with the keyboard.
         return MARKDOWN.renderer.render(self.parts[name], MARKDOWN.options, {}).replace("<pre>", '<pre tabindex="0">') \
             .replace("<th></th>", "<td></td>")
 
     def contents(self, name):
-        """The links to the sections of a page."""
+        """Returns the links to the sections of a page."""
         tokens = self.parts[name]
         return [(token.attrGet("id"), html.escape(words_of(inline))) for token, inline in zip(tokens, tokens[1:])
                 if token.type == "heading_open" and token.tag == "h2"]
@@ -171,7 +171,7 @@ class Site:
                                         after=f"{after}.html", after_title=html.escape(PAGES[after][0]))
 
     def index(self):
-        """One entry a section: title, page's title, address, text; then one an operation of the reference."""
+        """Returns an entry for each section (title, page's title, address, text), then for each operation of the reference."""
         entries = []
         for name, (title, _, _) in PAGES.items():
             heading, address, text = title, f"{name}.html", []

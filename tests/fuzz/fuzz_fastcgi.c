@@ -1,7 +1,6 @@
 /*
- * Serves a request. The input has FastCGI parameters, one per line, then an empty line and the body.
- * "@in" and "@out" stand for signed URLs in REQUEST_URI, so that the fuzzer reaches the code after
- * verification.
+ * Serves a request: FastCGI parameters, one per line, then an empty line and the body. In REQUEST_URI,
+ * "@in" and "@out" stand for signed URLs, so that the fuzzer reaches the code after verification.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -29,7 +29,7 @@ def pictures_copy(folder):
 
 
 def order_show(window, stack, paths):
-    """Signs a new user up and lets the console protect the pictures."""
+    """Signs up a new user and lets the console protect the pictures."""
     browser = Browser(stack)
     answer = browser.took(browser.post("/sign-up", {"email": address_new(), "password": PASSWORD, "name": "Ada", "accountName": "Ada's studio"}))
     assert answer.status == 201, answer

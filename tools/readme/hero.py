@@ -3,7 +3,7 @@
 
     hero.py BUILD-FOLDER
 
-The picture is lossless, so that it shows what the programs changed and no other codec's loss.
+The picture is lossless, so that it shows the changes by the programs and no loss by a codec.
 """
 import pathlib
 import subprocess
@@ -24,9 +24,9 @@ def run(ctl, *words):
 
 
 def columns(ctl, source, folder):
-    """The paths of the original, the protected and the marked picture; the mark is read."""
+    """Returns the paths of the original, the protected and the marked picture, and reads the mark."""
     key, protected, marked = folder / "key", folder / "protected.png", folder / "marked.png"
-    # An example key, so that the picture is the same on every run.
+    # The key is fixed, so that the picture is the same on every run.
     key.write_bytes(bytes(range(32)))
     key.chmod(0o600)
     run(ctl, "protect", "--weights", ROOT / "data" / "protect.weights", "--seed", "1", source, protected)

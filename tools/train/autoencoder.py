@@ -3,8 +3,8 @@
 
     autoencoder.py --images PICTURES --out third.pt --minutes 10
 
-It is a convolutional autoencoder as latent diffusion models have (Rombach et al.: High-resolution image synthesis with latent
-diffusion models, CVPR 2022), only smaller: an eighth of the size, four channels.  Its loss is the mean absolute error.
+It is a convolutional autoencoder like those of latent diffusion models (Rombach et al.: High-resolution image synthesis with
+latent diffusion models, CVPR 2022), but smaller: an eighth of the size, four channels. The loss is the mean absolute error.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Residual(nn.Module):
 
 
 def encoder_net():
-    """RGB -1..1 in multiples of 8 px to four channels."""
+    """Maps RGB -1..1 in multiples of 8 px to four channels."""
     layers, before = [], 3
     for width in WIDTHS:
         layers += [nn.Conv2d(before, width, 3, 2, 1), Residual(width)]
@@ -52,7 +52,7 @@ def decoder_net():
 
 
 def load_autoencoder(path):
-    """The encoder of RGB 0..1, frozen.  An older file has the encoder only."""
+    """Returns the frozen encoder of RGB 0..1. An older file contains the encoder only."""
     state, encoder = torch.load(path), encoder_net()
     encoder.load_state_dict(state.get("encoder", state))
     encoder.eval().requires_grad_(False)
@@ -64,7 +64,7 @@ def has_decoder(path):
 
 
 def load_autodecoder(path):
-    """The decoder to RGB 0..1, frozen."""
+    """Returns the frozen decoder to RGB 0..1."""
     decoder = decoder_net()
     decoder.load_state_dict(torch.load(path)["decoder"])
     decoder.eval().requires_grad_(False)

@@ -20,7 +20,7 @@ AS_JPEG = {"WEBP": 60}  # quality of the JPEG whose quantisation steps replace a
 
 @functools.lru_cache(maxsize=None)
 def placed(constant, device):
-    """A constant on a device, copied once: each copy waits for all earlier work there."""
+    """Returns a constant on a device. It is copied once, because each copy waits for all earlier work on the device."""
     return constant.to(device)
 
 
@@ -34,7 +34,7 @@ def rgb_of(planes):
 
 @functools.lru_cache(maxsize=None)
 def steps_of(quality):
-    """libjpeg's quantisation steps of luma and of chroma, in DCT order, 0..1."""
+    """Returns libjpeg's quantisation steps of luma and of chroma, in DCT order, 0..1."""
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "JPEG", quality=quality)
     tables = Image.open(file).quantization
@@ -53,12 +53,12 @@ DCT, STEPS_85 = dct_8x8(), steps_of(85)
 
 
 def levels_of(plane, steps):
-    """The DCT of 8x8 px, divided by the quantisation steps, not rounded."""
+    """Returns the DCT of 8x8 px, divided by the quantisation steps, not rounded."""
     return F.conv2d(plane, placed(DCT, plane.device), stride=8) / placed(steps, plane.device).view(1, 64, 1, 1)
 
 
 def file_size(y):
-    """The bits of a JPEG 85 for each block of luma and its share of chroma.
+    """Estimates the bits of a JPEG 85 for each block of luma and its share of chroma.
 
     The estimate is a constant for each coefficient that is not 0. It predicts the growth of a file to 4 % (twelve
     photographs, correlation .999). Gradients are those of a soft threshold.
@@ -81,7 +81,7 @@ def recoded(picture, codec, quality, **options):
 
 
 def coded(pictures, codec, quality, **options):
-    """Start to code pictures on all processors; return a function that waits for the result."""
+    """Starts to code pictures on all processors; returns a function that waits for the result."""
     arrays = (pictures.detach().clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     ahead = [WORKERS.submit(recoded, picture, codec, quality, **options) for picture in arrays]
     return lambda: torch.from_numpy(numpy.stack([one.result() for one in ahead])).to(pictures.device).permute(
@@ -89,14 +89,14 @@ def coded(pictures, codec, quality, **options):
 
 
 def plane_quantised(plane, steps):
-    """Quantise a plane with a soft, differentiable rounding: flat at the steps, steep between them."""
+    """Quantises a plane with a soft, differentiable rounding: flat at the steps, steep between them."""
     levels = levels_of(plane, steps)
     levels = levels - torch.sin(2 * math.pi * levels) / (2 * math.pi)
     return F.conv_transpose2d(levels * placed(steps, plane.device).view(1, 64, 1, 1), placed(DCT, plane.device), stride=8)
 
 
 def softly_coded(pictures, codec, quality):
-    """An approximation of a JPEG of the quality; sides are multiples of 16 px."""
+    """Approximates a JPEG of the quality; sides are multiples of 16 px."""
     luma, chroma = steps_of(AS_JPEG.get(codec, quality))
     planes = planes_of(pictures)
     small = F.avg_pool2d(planes[:, 1:], 2)
@@ -106,15 +106,15 @@ def softly_coded(pictures, codec, quality):
 
 
 def coded_through(pictures, codec, quality):
-    """As coded(), with the gradients of softly_coded()."""
+    """Does the same as coded(), with the gradients of softly_coded()."""
     made = coded(pictures, codec, quality)
     soft = softly_coded(pictures, codec, quality)
     return lambda: soft + (made() - soft).detach()
 
 
 def chosen(levels, least):
-    """Levels as integers: a level moves away from 0 where more than `least` of a step is wanted. Gradients are those of a soft
-    rounding with the same places."""
+    """Returns levels as integers. A level moves away from 0 if more than `least` of a step is wanted. Gradients are those of a
+    soft rounding with the same thresholds."""
     size = levels.abs()
     placed_size = torch.where(size < least, size * (0.5 / least), size + (0.5 - least))
     soft = placed_size - torch.sin(2 * math.pi * placed_size) / (2 * math.pi)
@@ -122,7 +122,7 @@ def chosen(levels, least):
 
 
 def plane_kept(plane, change, steps, least):
-    """What is left of a plane's change after coding. A plane coded before with the same steps begins at integers."""
+    """Returns the part of a plane's change that coding keeps. If the plane was coded with the same steps, it begins at integers."""
     start = levels_of(plane, steps)
     start = start - start.round()
     levels = chosen(start + levels_of(change, steps), least) - start
@@ -130,7 +130,7 @@ def plane_kept(plane, change, steps, least):
 
 
 def change_kept(x, d, quality, is_small, least):
-    """What is left of a change d of x in a JPEG of the quality, whose chroma has half of the size or all of it."""
+    """Returns the part of a change d of x that a JPEG of the quality keeps; its chroma has the full or half the size."""
     steps, planes, changes = steps_of(quality), planes_of(x), planes_of(d)
     kept = [plane_kept(planes[:, :1], changes[:, :1], steps[0], least)]
     for i in (1, 2):

@@ -25,7 +25,7 @@ class Block(nn.Module):
 
 
 def sana_net():
-    """DC-AE f32c32 stand-in: pictures in multiples of 32 px, 32 latent channels at 1/32."""
+    """Returns a stand-in for DC-AE f32c32: pictures in multiples of 32 px, 32 latent channels at 1/32."""
     layers = [nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(), Block(64)]
     for _ in range(3):
         layers.append(nn.Conv2d(64, 64, 3, 2, 1, bias=False))
@@ -35,7 +35,7 @@ def sana_net():
 
 
 class SmallSd(nn.Module):
-    """SD 1.5 stand-in: pictures in multiples of 8 px, 4 latent channels at 1/8."""
+    """A stand-in for SD 1.5: pictures in multiples of 8 px, 4 latent channels at 1/8."""
 
     def __init__(self):
         super().__init__()
@@ -67,7 +67,7 @@ FILES = {"sana": "sana-encoder.npz", "sd15": "sd15-small-encoder.npz"}
 
 
 def load_encoder(kind, path):
-    """The encoder of a kind with the weights of an .npz file, frozen."""
+    """Returns the frozen encoder of a kind with the weights of an .npz file."""
     net = KINDS[kind]()
     arrays = numpy.load(path)
     state = {key: torch.from_numpy(numpy.array(arrays[key], dtype=numpy.float32))
@@ -80,6 +80,6 @@ def load_encoder(kind, path):
 
 
 def latent_shift(after, before):
-    """Relative latent shift per picture: |E(y) - E(x)| / |E(x)|."""
+    """Returns the relative latent shift of each picture: |E(y) - E(x)| / |E(x)|."""
     difference = (after - before).flatten(1).norm(dim=1)
     return difference / before.flatten(1).norm(dim=1).clamp_min(1e-6)

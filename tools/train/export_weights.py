@@ -25,13 +25,13 @@ BUDGETS = {"low": 0.90, "standard": 1.39, "high": 1.97}  # of the visibility mod
 
 
 def thresholds():
-    """[octave][luma, blue, red], 0..1, of the visibility model."""
+    """Returns [octave][luma, blue, red], 0..1, of the visibility model."""
     return torch.tensor([[visibility.base_threshold(level, channel) for channel in range(3)]
                          for level in range(visibility.LEVELS + 1)])
 
 
 def numbers_of(network):
-    """(name, values): all parameters of the engine that are no layers."""
+    """Returns (name, values) of all parameters of the engine except layers."""
     v = visibility
     return [("gate slopes", torch.cat([network.coarse.beta, network.fine.beta])),
             ("gains of the answers", torch.stack([network.coarse.gain, network.fine.gain])),
@@ -69,7 +69,7 @@ def pack(network):
 
 
 def load(path):
-    """The network of a weights file."""
+    """Returns the network of a weights file."""
     with open(path, "rb") as file:
         blob = file.read()
     if blob[:8] != MAGIC or hashlib.sha256(blob[:-32]).digest() != blob[-32:]:

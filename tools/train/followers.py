@@ -1,6 +1,6 @@
-"""The followers: small encoders whose gradients point as the surrogates' do, and the seeded noise that they begin with.
+"""The followers: small encoders with the gradient directions of the surrogates, and the seeded noise from which they begin.
 
-src/engine/protect/net.c and canvas.c compute the same; change both together.
+src/engine/protect/net.c and canvas.c compute the same, so change both together.
 """
 
 import numpy
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         self.down8, self.answer8 = down(quarter2, eighth), conv(eighth, ANSWERS)
 
     def see(self, x):
-        """The layers' outputs before the leaky ReLU, and the answer."""
+        """Returns the layers' outputs before the leaky ReLU, and the answer."""
         seen, a = [], x * 2 - 1
         for layer in (self.down2, self.look2, self.down4, self.look4, self.down8):
             seen.append(layer(a))
@@ -74,13 +74,13 @@ class Drawer(Encoder):
         self.register_buffer("gain", torch.ones(()))
 
     def layers(self):
-        """The convolutions in the order of the weights file."""
+        """Returns the convolutions in the order of the weights file."""
         names = ("down2", "look2", "down4", "look4", "down8", "answer8", "seed8", "up4", "draw4", "up2", "draw2",
                  "draw1")
         return [(name, getattr(self, name)) for name in names]
 
     def look(self, x):
-        """The gates and the answer."""
+        """Returns the gates and the answer."""
         seen, answer = self.see(x)
         return [(0.5 + slope * one).clamp(LEAK, 1) for slope, one in zip(self.beta, seen)], answer
 
@@ -90,7 +90,7 @@ class Drawer(Encoder):
         return F.pixel_shuffle(self.draw1(self.draw2(h) * gates[0]), 2)
 
     def moved(self, before, y):
-        """The drawn output for y: the input is the change of the answer from before to y."""
+        """Returns the drawn output for y. The input is the change of the answer from before to y."""
         gates, after = self.look(y)
         return self.draw(gates, (after - before) * self.gain)
 
@@ -104,14 +104,14 @@ def soft(raw):
 
 
 def mixed(value):
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014) on an array of uint64."""
+    """Applies the finaliser of SplitMix64 (Steele, Lea, Flood 2014) to an array of uint64."""
     value = (value ^ (value >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
     return value ^ (value >> numpy.uint64(31))
 
 
 def seeded_noise(seed, rows, columns):
-    """The noise channels for a picture of rows x columns places of 16x16 px: four hashes of the place, eight bytes
+    """Returns the noise channels for a picture of rows x columns places of 16x16 px: four hashes of the place, eight bytes
     each, as -1..1."""
     with numpy.errstate(over="ignore"):
         y = numpy.arange(rows, dtype=numpy.uint64)[:, None]

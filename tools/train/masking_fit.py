@@ -39,7 +39,7 @@ def tiles_of(x, y, folder):
 
 
 def results_of(network, pictures, gradients, budget):
-    """(original, result) under the constants that visibility has now."""
+    """Returns (original, result) for the constants that visibility has now."""
     for picture, gradient in zip(pictures, gradients):
         x = visibility.tensor_of(picture)
         seen = visibility.Visibility(x)

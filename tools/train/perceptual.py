@@ -1,7 +1,7 @@
 """The network of the redesigned anti-AI engine, and the amplitude that a budget of visibility gives.
 
-The network is a pair of followers (Drawer of followers.py): small encoders whose gradients point as the surrogates' do.
-The coarse one sees the picture at half of its size, the fine one all of it.
+The network is a pair of followers (Drawer of followers.py): small encoders with the gradient directions of the surrogates.
+The coarse follower reads the picture at half of its size, the fine follower at full size.
 
 Each gradient becomes a step under the visibility model: its bands are multiplied by the squares of their thresholds.
 This is the steepest ascent if visibility is the length of a step (the natural gradient; Amari: Neural Computation 10, 1998).
@@ -21,7 +21,7 @@ COLORED = 1.5 / 255   # mean difference of blue and red from luma: JPEG and scan
 EVEN = gaussian(1.0)  # window of the equalised visibility, cells
 SHOWN = 6 / 255       # the largest perturbation that a follower looks at
 STEP_UNIT = 4 / 255   # thresholds count in it, so that steps are near 1
-SLACK = 2 / 255       # a sample may be clipped by so much; 4 left a tint of .8 levels in a half black picture
+SLACK = 2 / 255       # most by which a sample may be clipped; 4 / 255 left a tint of .8 levels in a half black picture
 
 
 class Perturber(nn.Module):
@@ -32,12 +32,12 @@ class Perturber(nn.Module):
         self.shares = nn.Parameter(torch.zeros(LEVELS, 3))     # logarithms: of the bands of luma, blue and red
 
     def noise(self, x, generator=None):
-        """-1..1, a sixteenth of the size of x."""
+        """Returns noise of -1..1, at a sixteenth of the size of x."""
         shape = len(x), ANSWERS, x.shape[2] // 16, x.shape[3] // 16
         return (torch.rand(shape, generator=generator) * 2 - 1).to(x.device)
 
     def gradient(self, x, noise):
-        """The fine follower's gradient for x."""
+        """Returns the gradient of the fine follower for x."""
         small = F.avg_pool2d(x, 2)
         gates, before = self.coarse.look(small)
         d = SHOWN * soft(self.coarse.draw(gates, noise) * self.gains[0].exp())
@@ -46,12 +46,12 @@ class Perturber(nn.Module):
         return self.fine.moved(before, x + d)
 
     def forward(self, x, noise, seen):
-        """A perturbation of any scale."""
+        """Returns a perturbation of any scale."""
         return step(self.gradient(x, noise), seen, self.shares)
 
 
 def doubled_even(x):
-    """Twice the size; samples at even places stay."""
+    """Doubles the size; samples at even places stay."""
     for dim in (2, 3):
         last = x.narrow(dim, x.shape[dim] - 1, 1)
         between = (x + torch.cat([x.narrow(dim, 1, x.shape[dim] - 1), last], dim)) / 2
@@ -60,7 +60,7 @@ def doubled_even(x):
 
 
 def step(gradient, seen, shares):
-    """A gradient as a step under the visibility model, of any scale."""
+    """Returns a gradient as a step under the visibility model, of any scale."""
     total = 0
     bands = pyramid(opponent(gradient))[0][:LEVELS]
     for level in reversed(range(LEVELS)):
@@ -71,13 +71,13 @@ def step(gradient, seen, shares):
 
 
 def within(x, d):
-    """A perturbation bounded by the headroom of each sample, alike up and down, so that clipping makes no tint."""
+    """Bounds a perturbation by the headroom of each sample, alike up and down, so that clipping makes no tint."""
     room = torch.minimum(x, 1 - x).clamp_min(0) + SLACK
     return torch.maximum(torch.minimum(d, room), -room)
 
 
 def scaled(x, d, budget, seen):
-    """The perturbation, its visibility made even over the picture, at a budget (one a picture)."""
+    """Makes the visibility of the perturbation even over the picture, and scales it to a budget (one a picture)."""
     means, peaks = seen.cells(d)
     local = filtered(peaks, EVEN)
     shares = 1 / (local + 0.05 * local.mean((2, 3), keepdim=True) + 1e-12)
@@ -87,20 +87,20 @@ def scaled(x, d, budget, seen):
 
 
 def is_colored(x):
-    """Whether pictures have any colour; others get luma only."""
+    """Returns whether pictures have any colour; other pictures get a change of luma only."""
     return (opponent(x)[:, 1:].abs().mean((1, 2, 3)) >= COLORED).float().view(-1, 1, 1, 1)
 
 
 def colored_step(network, x, gradient, seen):
-    """The step of a gradient for x; of luma only where x has no colour."""
+    """Returns the step of a gradient for x, of luma only if x has no colour."""
     d = step(gradient, seen, network.shares)
     luma = opponent(d)[:, :1]
     return luma + is_colored(x) * (d - luma)
 
 
 def unit(network, picture, seed):
-    """The step of a picture (1 x 3 x H x W, any size) as the engine computes it, with the picture and its visibility.
-    All are padded to the grid."""
+    """Returns the step of a picture (1 x 3 x H x W, any size) as the engine computes it, the picture and its visibility. All
+    are padded to the grid."""
     height, width = picture.shape[2:]
     x = F.pad(picture, (0, -width % GRID, 0, -height % GRID), mode="replicate")
     wide = F.pad(x, (MARGIN,) * 4, mode="replicate")
@@ -111,7 +111,7 @@ def unit(network, picture, seed):
 
 
 def protected(network, picture, budget, seed):
-    """A picture protected, rounded to levels."""
+    """Returns the protected picture, rounded to levels."""
     height, width = picture.shape[2:]
     with torch.no_grad():
         x, d, seen = unit(network, picture, seed)

@@ -50,7 +50,7 @@ def random_color(rng):
 
 
 def drawn_page(rng, side):
-    """Lines of words in one font on paper."""
+    """Draws lines of words in one font on paper."""
     paper, ink = ((255, 255, 255), (0, 0, 0)) if rng.random() < 0.6 else (random_color(rng), random_color(rng))
     page = Image.new("RGB", (side, side), paper)
     pen, size = ImageDraw.Draw(page), rng.randint(9, 28)
@@ -63,7 +63,7 @@ def drawn_page(rng, side):
 
 
 def drawn_shapes(rng, side):
-    """Flat or shaded shapes with or without outlines, twice as large and then reduced, so that edges are smooth."""
+    """Draws flat or shaded shapes with or without outlines, twice as large and then reduced, so that edges are smooth."""
     large = side * 2
     page = Image.new("RGB", (large, large), random_color(rng))
     if rng.random() < 0.4:
@@ -121,8 +121,8 @@ PROCESSES = {
 
 
 class Upload:
-    """A JPEG that a client uploads, and how its result is coded: with its own tables, where a change of LEAST of a step moves a
-    coefficient, or with finer ones."""
+    """A JPEG that a client uploads, and the coding of its result: with the same tables, where a change of LEAST of a step moves a
+    coefficient, or with finer tables."""
 
     def __init__(self, rng):
         self.quality, self.is_small = rng.randint(75, 95), rng.random() < 0.7
@@ -139,7 +139,7 @@ class Upload:
 
 
 def processed(both, rng, is_upload):
-    """Originals and results, processed alike."""
+    """Processes originals and results alike."""
     kinds, shares = zip(*(AFTER_UPLOAD if is_upload else AFTER).items())
     kind = rng.choices(kinds, shares)[0]
     return kind, PROCESSES[kind](both, rng)
@@ -148,7 +148,7 @@ def processed(both, rng, is_upload):
 # ---- penalties
 
 def spectrum_limits(d):
-    """Shares of each picture's energy: (strongest line, waves along the stronger axis, waves along the strongest direction)."""
+    """Returns shares of each picture's energy: (strongest line, waves along the stronger axis, waves along the strongest direction)."""
     power = torch.fft.fft2(d - d.mean((2, 3), keepdim=True)).abs().square().sum(1)
     total = power.sum((1, 2)).clamp_min(1e-20)
     line = 2 * power.flatten(1).max(1)[0] / total
@@ -161,7 +161,7 @@ def spectrum_limits(d):
 
 
 def mesh(response, period):
-    """The share of a band's energy that repeats with a period, samples, in both directions: noise has 1 / the periods in it."""
+    """Returns the share of a band's energy that repeats with a period, samples, in both directions; for noise 1 / the periods in it."""
     count, planes, height, width = response.shape
     rows, columns = height // period, width // period
     cells = response[:, :, :rows * period, :columns * period].view(count, planes, rows, period, columns, period)
@@ -169,9 +169,9 @@ def mesh(response, period):
 
 
 def coherence(response):
-    """The strength of the local orientation, 0..1, in the mean of the energy.  Bigun, Granlund: Optimal orientation detection
-    of linear symmetry, ICCV 1987.  The gradient is that of Roberts: its two differences share no sample, so that noise has no
-    orientation."""
+    """Returns the strength of the local orientation, 0..1, in the mean of the energy. Bigun, Granlund: Optimal orientation
+    detection of linear symmetry, ICCV 1987. The gradient is that of Roberts: its two differences share no sample, so that noise
+    has no orientation."""
     one, two = response[:, :, 1:, 1:] - response[:, :, :-1, :-1], response[:, :, 1:, :-1] - response[:, :, :-1, 1:]
     tensor = [blur(product, COHERENT) for product in (one.square(), two.square(), one * two)]
     size = tensor[0] + tensor[1] + 1e-9
@@ -198,7 +198,7 @@ def penalties(x, d, kept, seen, budget):
 # ---- training
 
 def shifts(encoders, x, y, rng, is_upload):
-    """The kind of one processing, and each encoder's shift after it."""
+    """Returns the kind of one processing, and each encoder's shift after it."""
     side = SIDE - SHIFTED
     top, left = rng.randint(0, SHIFTED), rng.randint(0, SHIFTED)
     kind, both = processed(torch.cat([x, y])[:, :, top:top + side, left:left + side], rng, is_upload)

@@ -15,7 +15,7 @@ def list_pictures(folder):
 
 
 def split_pictures(names, seed, share=0.1):
-    """Training and validation files. The split is by file, so that no picture has crops in both."""
+    """Returns training and validation files. The split is by file, so that no picture has crops in both."""
     shuffled = names[:]
     random.Random(seed).shuffle(shuffled)
     count = int(len(shuffled) * share)
@@ -27,7 +27,7 @@ def load_picture(path):
 
 
 def random_crop(picture, side, rng):
-    """A crop of side px; at random the picture is scaled down, mirrored or rotated."""
+    """Returns a crop of side px; at random the picture is scaled down, mirrored or rotated."""
     if rng.random() < 0.3:
         factor = rng.uniform(max(0.5, side / min(picture.shape[:2])), 1)
         size = (max(side, int(picture.shape[1] * factor)), max(side, int(picture.shape[0] * factor)))
@@ -41,7 +41,7 @@ def random_crop(picture, side, rng):
 
 
 def blur(x, sigma):
-    """A Gaussian, truncated at 2.5 sigma."""
+    """Applies a Gaussian, truncated at 2.5 sigma."""
     reach = max(1, int(math.ceil(2.5 * sigma)))
     offsets = torch.arange(-reach, reach + 1, dtype=torch.float32, device=x.device)
     kernel = torch.exp(-offsets.square() / (2 * sigma * sigma))

@@ -50,7 +50,7 @@ NEAR = 1e-3  # how much the factors of neighbouring octaves stay alike, and near
 # ---- the quality of a WebP
 
 def bits_of(data):
-    """A reader of bits of probability one half: the decoder of RFC 6386, 7.3."""
+    """Returns a reader of bits of probability one half: the decoder of RFC 6386, 7.3."""
     value, at, span, used = int.from_bytes(data[:2], "big"), 2, 255, 0
 
     def read(count):
@@ -76,7 +76,7 @@ def optional(read, counts):
 
 
 def quantizer_of(path):
-    """The index of the quantizer in a lossy WebP (RFC 6386, 9.2 to 9.6)."""
+    """Returns the index of the quantizer in a lossy WebP (RFC 6386, 9.2 to 9.6)."""
     with open(path, "rb") as file:
         data = file.read()
     read = bits_of(data[data.index(b"VP8 ") + 18:])
@@ -96,7 +96,7 @@ def quantizer_of(path):
 
 
 def save_as(picture, result, plain, coding):
-    """Encodes a WebP without a change, at the quality that a result has."""
+    """Encodes a WebP without a change, at the quality of a result."""
     wanted, quality = quantizer_of(result), coding["quality"]
     Image.fromarray(picture).save(plain, quality=quality)
     while quantizer_of(plain) > wanted and quality < 100:
@@ -107,7 +107,7 @@ def save_as(picture, result, plain, coding):
 # ---- a result
 
 def unlimited(network, x, seed, strength):
-    """The wanted change of a picture at a strength, without limits."""
+    """Returns the wanted change of a picture at a strength, without limits."""
     height, width = x.shape[2:]
     _, d, seen = unit(network, x, seed)
     means, peaks = seen.cells(d)
@@ -119,7 +119,7 @@ def unlimited(network, x, seed, strength):
 
 
 def bands(one, other):
-    """Sums of the products of two changes: octave x (luma, colour).  The engine's share.c computes the same."""
+    """Returns sums of the products of two changes: octave x (luma, colour). The engine's share.c computes the same."""
     one, other, sums = opponent(one), opponent(other), []
     for at in range(OCTAVES):
         planes = (one * other).sum((0, 2, 3)) * 4 ** at
@@ -130,7 +130,7 @@ def bands(one, other):
 
 
 def protected(options, picture, upload, strength, seed, folder):
-    """(picture as uploaded, result, picture encoded like it without a change, share printed, bits a pixel of the upload)."""
+    """Returns (picture as uploaded, result, picture encoded like it without a change, share printed, bits a pixel of the upload)."""
     suffix, coding = UPLOADS[upload]
     source, result = (os.path.join(folder, "%s.%s" % (name, suffix)) for name in ("in", "out"))
     Image.fromarray(picture).save(source, **coding)
@@ -151,7 +151,7 @@ def true_share(encoder, x, y, plain, wanted):
 
 
 def crop(path):
-    """The middle of a picture."""
+    """Returns the middle of a picture."""
     picture = load_picture(path)
     height, width = (min(SIDE, edge // GRID * GRID) for edge in picture.shape[:2])
     top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2

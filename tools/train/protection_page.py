@@ -40,7 +40,7 @@ UPLOADS = {  # file format, options of its encoder
 # ---- removal
 
 def denoised(picture, level=None):
-    """Non-local means (Buades, Coll, Morel, CVPR 2005) with a filter level, or that of the noise estimated from the picture."""
+    """Applies non-local means (Buades, Coll, Morel, CVPR 2005) with a filter level, or that of the noise estimated from the picture."""
     sigma = 0 if level else float(numpy.mean(estimate_sigma(picture / 255, channel_axis=-1)))
     result = denoise_nl_means(picture / 255, 5, 6, level / 255 if level else 0.8 * sigma, sigma=sigma, channel_axis=-1)
     return (result * 255).round().clip(0, 255).astype(numpy.uint8)
@@ -58,19 +58,19 @@ REMOVAL = {
 # ---- the engine
 
 class Engine:
-    """Protects pictures, each once."""
+    """Protects each picture once."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.done = options, folder, {}
 
     def file(self, path, strength="standard", seed=1):
-        """(result decoded, bytes of the result by those of the file)."""
+        """Returns (result decoded, bytes of the result relative to those of the file)."""
         result = os.path.join(self.folder, "out" + os.path.splitext(path)[1])
         bench.protect(self.options.ctl, self.options.weights, path, result, strength, seed)
         return numpy.array(Image.open(result).convert("RGB")), os.path.getsize(result) / os.path.getsize(path)
 
     def picture(self, name, picture, upload="PNG", strength="standard", seed=1):
-        """(upload decoded, result decoded, growth)."""
+        """Returns (upload decoded, result decoded, growth)."""
         key = name, upload, strength
         if key not in self.done:
             kind, options = UPLOADS[upload]
@@ -131,7 +131,7 @@ def upload_table(options, engine, groups):
 
 
 def removal_table(options, engine, groups):
-    """The shift after original and result are processed alike, in per cent of the shift before."""
+    """Returns the shift after original and result are processed alike, in per cent of the shift before."""
     short = [title.removeprefix("photographs of the ").removesuffix(" photographs") for title in groups]
     yield ["Left of the shift, %, after"], ["%s, %s" % (kind, title) for title in short for kind in bench.FILES], "%.0f"
     found = [engine.group(pictures) for pictures in groups.values()]
@@ -142,7 +142,7 @@ def removal_table(options, engine, groups):
 
 
 def drawings(options, folder):
-    """Paths of ten PNG files as drawing programs write them; manga pages and text pages are grey."""
+    """Returns the paths of ten PNG files as drawing programs write them; manga pages and text pages are grey."""
     for seed in range(JUDGING, JUDGING + 8):
         name, picture = drawing(seed)
         image = Image.fromarray(picture)
@@ -166,7 +166,7 @@ def growth_table(options, engine, groups):
 
 
 def roundtrip_table(options, engine, groups):
-    """PSNR and butteraugli between the original and a version of it: of the files, and as each model reads them."""
+    """Returns PSNR and butteraugli between the original and a version: of the files, and as each model reads them."""
     names = ["files"] + list(options.trips)
     yield ["Picture", "Original and"], ["%s: %s" % (name, unit) for name in names for unit in ("dB", "butteraugli")], "%.1f"
     for name, picture, place in shown(options):
@@ -193,7 +193,7 @@ def shown(options):
 
 
 def sheet(rows, place):
-    """Crops at 100 %, in rows."""
+    """Draws crops at 100 %, in rows."""
     top, left = place
     page = Image.new("RGB", ((SIDE + GAP) * len(rows[0]) - GAP, (SIDE + GAP) * len(rows) - GAP), "white")
     for down, row in enumerate(rows):

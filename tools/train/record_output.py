@@ -18,7 +18,7 @@ SMOOTH = 40  # columns with a few levels; the others are busy
 
 
 def drawn_picture():
-    """The picture of recorded_half_level() in the test."""
+    """Draws the picture of recorded_half_level() in the test."""
     y, x, c = numpy.meshgrid(numpy.arange(HEIGHT), numpy.arange(WIDTH), numpy.arange(3), indexing="ij")
     busy = (x * (3 + c) + y * (7 - 2 * c) + (x * y) // (5 + c) + (x * x * 13 + y * 31) % (17 + 6 * c)) % 256
     return numpy.where(x < SMOOTH, 150 - 30 * c + busy % 5, 48 + busy % 160).astype(numpy.uint8)

@@ -34,7 +34,7 @@ KINDS = {  # latent channels, px of a cell, random features, cells a feature see
 
 
 class Decoder(nn.Module):
-    """A latent code to RGB 0..1."""
+    """Maps a latent code to RGB 0..1."""
 
     def __init__(self, kind):
         super().__init__()
@@ -64,7 +64,7 @@ def load_decoder(kind, path):
 
 
 def read_by(encoder, decoder, picture):
-    """A picture (H x W x 3, levels) after encoder and decoder."""
+    """Returns a picture (H x W x 3, levels) after encoder and decoder."""
     height, width = picture.shape[:2]
     x = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255
     with torch.no_grad():
@@ -73,7 +73,7 @@ def read_by(encoder, decoder, picture):
 
 
 def load_models(encoders, decoders, third):
-    """{name: function of a picture to the picture as the model reads it}, of those whose decoder is there."""
+    """Returns {name: function from a picture to the picture as the model reads it}, if the decoder exists."""
     pairs = {kind: (load_encoder(kind, os.path.join(encoders, FILES[kind])), load_decoder(kind, path))
              for kind in KINDS for path in (os.path.join(decoders, kind + ".pt"),) if os.path.exists(path)}
     if third and has_decoder(third):
@@ -105,7 +105,7 @@ def fit_base(decoder, encoder, kind, pictures, rng):
 
 
 def error_of(drawn, x):
-    """Mean absolute error of samples and of differences between neighbours."""
+    """Returns the mean absolute error of samples and of differences between neighbours."""
     d = drawn - x
     return d.abs().mean() + EDGES * sum(d.diff(dim=dim).abs().mean() for dim in (2, 3))
 

@@ -60,7 +60,7 @@ CELL = 8                # px a side of the cells of local()
 
 
 def threshold(channel, cycles_a_px):
-    """Amplitude of a just visible band, 0..1."""
+    """Returns the amplitude of a just visible band, 0..1."""
     a, k, f0 = WATSON[channel]
     frequency = max(cycles_a_px * PX_A_DEGREE, f0)  # the lowest bands are not better hidden
     return a * 10 ** (k * math.log10(frequency / f0) ** 2) / 255
@@ -89,7 +89,7 @@ def gaussian(sigma):
 
 
 def pyramid(x):
-    """Bands from fine to coarse, each with the low-passed picture of its size, and what remains."""
+    """Returns the bands from fine to coarse, each with the low-passed picture of its size, and the rest."""
     bands, lows = [], []
     for _ in range(LEVELS):
         low = filtered(x, BURT)
@@ -104,7 +104,7 @@ def opponent(x):
 
 
 def along_lines(band):
-    """Means along four directions, a channel each."""
+    """Returns means along four directions, a channel each."""
     reach = LINE_SAMPLES // 2
     kernels = torch.zeros(4, 1, LINE_SAMPLES, LINE_SAMPLES, dtype=band.dtype, device=band.device)
     kernels[0, 0, reach] = kernels[1, 0, :, reach] = 1 / LINE_SAMPLES
@@ -115,7 +115,7 @@ def along_lines(band):
 
 class Visibility:
     def __init__(self, x):
-        """Sides of x: multiples of 32 px."""
+        """The sides of x are multiples of 32 px."""
         bands, lows = pyramid(opponent(x))
         self.thresholds = []
         for level, (band, low) in enumerate(zip(bands, lows)):
@@ -130,7 +130,7 @@ class Visibility:
             self.thresholds.append(limit)
 
     def responses(self, d):
-        """Each band of a perturbation in thresholds: luma, blue, red, then lines of luma."""
+        """Returns each band of a perturbation in thresholds: luma, blue, red, then lines of luma."""
         result = []
         for level, (band, limit) in enumerate(zip(pyramid(opponent(d))[0], self.thresholds)):
             response = band / limit
@@ -146,7 +146,7 @@ class Visibility:
         return (sum(power.flatten(1).mean(1) for power in self.powers(d)) + 1e-20) ** (1 / POOLING)
 
     def cells(self, d):
-        """Of each cell of 8x8 px: the mean power, and the root of the largest power of each band."""
+        """Returns for each cell of 8x8 px the mean power, and the root of the largest power of each band."""
         means = peaks = 0
         for level, power in enumerate(self.powers(d)):
             cell = CELL >> level
@@ -165,20 +165,20 @@ class Visibility:
 # ---- faults that a threshold model misses: lines of the spectrum, and a tint
 
 def line_share(d):
-    """The largest share of a perturbation's energy in one line of its spectrum (a frequency and its negative)."""
+    """Returns the largest share of a perturbation's energy in one line of its spectrum (a frequency and its negative)."""
     power = torch.fft.fft2(d - d.mean((2, 3), keepdim=True)).abs().square().sum(1)
     return 2 * power.flatten(1).max(1)[0] / power.flatten(1).sum(1).clamp_min(1e-20)
 
 
 def tint(d):
-    """The largest mean of a colour, levels."""
+    """Returns the largest mean of a colour, in levels."""
     return 255 * d.mean((2, 3)).abs().max(1)[0]
 
 
 # ---- comparison
 
 def butteraugli(x, y, folder):
-    """(3-norm, peak) by butteraugli_main of libjxl-devtools."""
+    """Returns (3-norm, peak) by butteraugli_main of libjxl-devtools."""
     names = [os.path.join(folder, name) for name in ("a.png", "b.png")]
     for name, picture in zip(names, (x, y)):
         Image.fromarray(picture).save(name, compress_level=1)
@@ -188,7 +188,7 @@ def butteraugli(x, y, folder):
 
 
 def scielab(x, y):
-    """(mean, 99th percentile) of CIEDE2000 after the blur of an eye at 60 px a degree."""
+    """Returns (mean, 99th percentile) of CIEDE2000 after the blur of an eye at 60 px a degree."""
     from scipy.ndimage import gaussian_filter
     from skimage import color
     blurred = []
@@ -208,7 +208,7 @@ def picture_of(tensor):
 
 
 def climbed(x, encoders, seen, budget, steps=8):
-    """A perturbation by gradients of the latent shift, of a budget of the model (seen) or of equal noise (None)."""
+    """Returns a perturbation by gradients of the latent shift, of a budget of the model (seen) or of equal noise (None)."""
     torch.manual_seed(0)
     d = torch.randn_like(x) * 0.004
     before = [encoder(x) for encoder in encoders]
@@ -233,7 +233,7 @@ def recoded(picture, kind, quality):
 
 
 def distortions(picture, seed, options, encoders, folder):
-    """(name, result) of ordinary processing, noise, the engine given, and gradients."""
+    """Yields (name, result) of ordinary processing, noise, the engine given, and gradients."""
     x, rng = tensor_of(picture), numpy.random.default_rng(seed)
     for quality in (90, 75, 50):
         yield "jpeg %d" % quality, recoded(picture, "JPEG", quality)
