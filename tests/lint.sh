@@ -39,7 +39,7 @@ rules=(
     "no_machine_paths#no file names a path of the machine it was written on"
     "one_version#configure.ac has the release's version, NEWS.md and debian/changelog agree, nothing else names it"
     "packages_used#every Debian package of ./dev is one that something here needs"
-    "plain_words#documents, comments and messages are plain technical English (tests/prose.py; prose_pending.txt lists the exceptions)"
+    "plain_words#documents, comments and messages are plain technical English (tests/prose.py)"
     "migrations_add#a migration takes no column, table or name away: the previous release goes on with the new schema"
     "unit_mirror#each unit test is in the folder of the source that it names: the test of src/a/b.c is tests/unit/a/test_b.c"
     "formats#the OpenAPI document, the database and the configuration have the formats of src/model/format.c"
