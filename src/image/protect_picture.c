@@ -84,81 +84,76 @@ enum iw_error protect_picture_open(struct context *context, const char *path, co
 
 /* ---- the picture */
 
-/* Compares the decoded rows of a lossy result, without a second whole picture in memory. */
-struct comparison {
+/* An order and its picture; borrowed. */
+struct subject {
     struct context *context;
     struct protect_plan *plan;
-    const struct image *image;
+    struct codec_picture *picture;
+    const struct protect_order *order;
+};
+
+/* Compares the decoded rows of a lossy result, without a second whole picture in memory. */
+struct comparison {
+    const struct subject *subject;
     struct change_sums sums;
 };
 
 static enum iw_error rows_compare(void *user, uint32_t first_row_px, const struct image *rows)
 {
     struct comparison *comparison = user;
-    const struct image *image = comparison->image;
+    const struct subject *subject = comparison->subject;
+    const struct image *image = &subject->picture->image;
     if (rows->width_px != image->width_px || rows->height_px > image->height_px - first_row_px ||
         rows->channels != image->channels || rows->depth_bits != image->depth_bits)
-        return context_fail(comparison->context, IW_SERVER_INTERNAL_ERROR,
+        return context_fail(subject->context, IW_SERVER_INTERNAL_ERROR,
                             "The encoded picture has another size or format.");
-    change_compare(comparison->plan, image, first_row_px, rows, &comparison->sums);
+    change_compare(subject->plan, image, first_row_px, rows, &comparison->sums);
     return IW_OK;
 }
 
-/* Begins a comparison and adds all rows. */
-static enum iw_error result_decode(struct context *context, struct protect_plan *plan,
-                                   const struct image *image, const struct codec_bytes *bytes,
-                                   struct change_sums *sums)
+/* An encoding, and the report on it. The bytes are empty if there is none. */
+struct trial {
+    struct codec_bytes bytes;
+    struct protect_report report;
+};
+
+/* Decodes bytes and reports on them. Without a change, they show the noise of the encoding. */
+static enum iw_error bytes_compare(const struct subject *subject, const struct codec_bytes *bytes,
+                                   bool has_change, struct protect_report *report)
 {
     static const struct codec_limits limits = {0};
-    struct comparison comparison = {.context = context, .plan = plan, .image = image};
-    enum iw_error error = change_compare_begin(plan, image, &comparison.sums);
+    struct comparison comparison = {.subject = subject};
+    enum iw_error error = change_compare_begin(subject->plan, &subject->picture->image, &comparison.sums);
     if (error != IW_OK)
-        return context_fail(context, error, NULL);
-    error = codec_decode_rows(context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
-    *sums = comparison.sums;
-    return error;
-}
-
-static enum iw_error result_compare(struct context *context, struct protect_plan *plan,
-                                    const struct image *image, const struct codec_bytes *bytes,
-                                    struct protect_report *report)
-{
-    struct change_sums sums;
-    enum iw_error error = result_decode(context, plan, image, bytes, &sums);
-    if (error == IW_OK)
-        change_compare_end(plan, &sums, report);
+        return context_fail(subject->context, error, NULL);
+    error = codec_decode_rows(subject->context, bytes->data, bytes->size, &limits, rows_compare, &comparison);
+    if (error == IW_OK && has_change)
+        change_compare_end(subject->plan, &comparison.sums, report);
+    else if (error == IW_OK)
+        change_coding_end(subject->plan, subject->order->strength, report);
     return error;
 }
 
 /* Renders, encodes and restores the picture; compares lossy formats. */
-static enum iw_error encode_at(struct context *context, struct protect_plan *plan,
-                               struct codec_picture *picture, enum protect_strength strength, double scale,
-                               struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_at(const struct subject *subject, double scale, struct trial *trial)
 {
-    change_add(plan, &picture->image, strength, scale, report);
-    enum iw_error error = codec_encode(context, picture, bytes);
-    change_undo(plan, &picture->image);
-    if (error != IW_OK || !picture->header.is_lossy)
+    change_add(subject->plan, &subject->picture->image, subject->order->strength, scale, &trial->report);
+    enum iw_error error = codec_encode(subject->context, subject->picture, &trial->bytes);
+    change_undo(subject->plan, &subject->picture->image);
+    if (error != IW_OK || !subject->picture->header.is_lossy)
         return error;
-    error = result_compare(context, plan, &picture->image, bytes, report);
-    if (error != IW_OK)
-        bytes_free(bytes);
-    return error;
+    return bytes_compare(subject, &trial->bytes, true, &trial->report);
 }
 
 /* Encodes without a change. The noise of the encoding is no protection. */
-static enum iw_error coding_measure(struct context *context, struct protect_plan *plan,
-                                    struct codec_picture *picture, enum protect_strength strength,
-                                    size_t *size, struct protect_report *report)
+static enum iw_error coding_measure(const struct subject *subject, size_t *size,
+                                    struct protect_report *report)
 {
     struct codec_bytes bytes;
-    struct change_sums sums;
-    enum iw_error error = codec_encode(context, picture, &bytes);
+    enum iw_error error = codec_encode(subject->context, subject->picture, &bytes);
     if (error != IW_OK)
         return error;
-    error = result_decode(context, plan, &picture->image, &bytes, &sums);
-    if (error == IW_OK)
-        change_coding_end(plan, strength, report);
+    error = bytes_compare(subject, &bytes, false, report);
     *size = bytes.size;
     bytes_free(&bytes);
     return error;
@@ -171,28 +166,69 @@ static double change_shown(const struct protect_report *report)
     return sqrt(fmax(report->shown * report->shown - report->coding * report->coding, 0));
 }
 
-/*
- * Encodes; while the change of a lossy result is more visible than the budget, repeats with a smaller scale.
- * A smaller scale does not lower the visibility of the encoding itself.
- */
-static enum iw_error encode_to_strength(struct context *context, struct protect_plan *plan,
-                                        struct codec_picture *picture, enum protect_strength strength,
-                                        struct codec_bytes *bytes, struct protect_report *report)
+/* ---- tuning */
+
+/* Tries settings, which each trial improves, and keeps the best trial. */
+struct tuning {
+    const struct subject *subject;
+    unsigned try, tries_max;
+    double scale;                /* of the change of pixels */
+    struct codec_change *change; /* of coefficients, or NULL */
+    /* Takes the next trial if it is the best one. Chooses the next settings, or returns true at the end. */
+    bool (*judge)(struct tuning *tuning, struct trial *best, struct trial *next);
+};
+
+static void trial_take(struct trial *best, struct trial *next)
 {
-    double scale = 1;
-    size_t size = 0;
+    const struct trial left = *best;
+    *best = *next;
+    *next = left;
+}
+
+/* The bytes stay empty if the size has no room for a change of coefficients. */
+static enum iw_error tuning_encode(const struct tuning *tuning, struct trial *next)
+{
+    const struct subject *subject = tuning->subject;
+    if (tuning->change == NULL)
+        return encode_at(subject, tuning->scale, next);
     enum iw_error error =
-        picture->header.is_lossy ? coding_measure(context, plan, picture, strength, &size, report) : IW_OK;
-    if (error == IW_OK)
-        error = encode_at(context, plan, picture, strength, scale, bytes, report);
-    for (unsigned try = 1; error == IW_OK && try < tries_max; try++) {
-        if (change_shown(report) <= slack_share * report->visibility)
-            break;
-        scale = fmax(scale * report->visibility / change_shown(report), scale_least);
-        bytes_free(bytes);
-        error = encode_at(context, plan, picture, strength, scale, bytes, report);
+        codec_encode_change(subject->context, subject->picture, tuning->change, &next->bytes);
+    if (error != IW_OK || next->bytes.data == NULL)
+        return error;
+    return bytes_compare(subject, &next->bytes, true, &next->report);
+}
+
+static enum iw_error tuning_run(struct tuning *tuning, struct trial *best)
+{
+    enum iw_error error = IW_OK;
+    bool is_done = false;
+    for (; error == IW_OK && !is_done && tuning->try < tuning->tries_max; tuning->try++) {
+        struct trial next = {{NULL, 0}, best->report};
+        error = tuning_encode(tuning, &next);
+        is_done = error == IW_OK && tuning->judge(tuning, best, &next);
+        bytes_free(&next.bytes);
     }
     return error;
+}
+
+/* A smaller scale does not lower the visibility of the encoding itself. */
+static bool scale_judge(struct tuning *tuning, struct trial *best, struct trial *next)
+{
+    const double budget = next->report.visibility, shown = change_shown(&next->report);
+    trial_take(best, next);
+    if (shown > slack_share * budget)
+        tuning->scale = fmax(tuning->scale * budget / shown, scale_least);
+    return shown <= slack_share * budget;
+}
+
+/* Encodes; while the change of a lossy result is more visible than the budget, with a smaller scale. */
+static enum iw_error encode_to_strength(const struct subject *subject, struct trial *best)
+{
+    struct tuning tuning = {.subject = subject, .tries_max = tries_max, .scale = 1, .judge = scale_judge};
+    size_t size = 0;
+    enum iw_error error =
+        subject->picture->header.is_lossy ? coding_measure(subject, &size, &best->report) : IW_OK;
+    return error == IW_OK ? tuning_run(&tuning, best) : error;
 }
 
 /* ---- coefficients */
@@ -225,8 +261,9 @@ static const struct carried_aim aim_whole = {0.97, 1.02, 1.05, 0.97, 0.8},
                                 aim_tried = {0.95, 1.02, 1.05, 0, 0};
 
 /* The settings of a search by level. */
-struct carried_search {
-    struct codec_change levels[codec_finest + 1];
+struct levels {
+    struct codec_change change; /* of all levels; bytes_max is for those of a higher quality */
+    double scale[codec_finest + 1], dead[codec_finest + 1];
     unsigned first; /* the level to begin with */
     const struct carried_aim *aim;
 };
@@ -234,15 +271,6 @@ struct carried_search {
 static const float *carried_row(void *user, uint32_t y_px)
 {
     return change_row(user, y_px);
-}
-
-/* Sets the plan's amplitude, and the preview from the changed pixels. */
-static void carried_begin(struct protect_plan *plan, struct codec_picture *picture,
-                          enum protect_strength strength, struct protect_report *report)
-{
-    change_add(plan, &picture->image, strength, 1, report);
-    codec_preview(picture);
-    change_undo(plan, &picture->image);
 }
 
 /* A result of a search: its scale, and its visibility as a share of the budget. */
@@ -267,63 +295,61 @@ static double carried_next(const struct carried_point *last, const struct carrie
     return fmin(last->scale * fmin(fmax(factor, 0.5), 2), carried_most);
 }
 
-static void finer_note(struct context *context, const struct codec_picture *picture,
-                       const struct codec_bytes *bytes)
-{
-    if (bytes->size > codec_file_bytes(picture))
-        context_note(context, "ENCODED_FINER", message_protected_finer, bytes->size,
-                     codec_file_bytes(picture));
-}
-
 static bool is_shown_more(const struct protect_report *report)
 {
     return report->shown > slack_share * report->visibility;
 }
 
+/* Tuning at a level. */
+struct carried {
+    struct tuning tuning;
+    const struct carried_aim *aim;
+    double dead_max;
+    struct carried_point before;
+};
+
 /* Takes a result instead of an earlier one, unless only the earlier one is within the budget. */
-static void carried_take(struct codec_bytes *bytes, struct protect_report *report, struct codec_bytes *next,
-                         const struct protect_report *measured)
+static bool carried_judge(struct tuning *tuning, struct trial *best, struct trial *next)
 {
-    if (bytes->data != NULL && is_shown_more(measured) && measured->shown > report->shown) {
-        bytes_free(next);
-        return;
-    }
-    bytes_free(bytes);
-    *bytes = *next;
-    *report = *measured;
+    struct carried *carried = (struct carried *)tuning;
+    struct codec_change *change = tuning->change;
+    const struct protect_report *report = &next->report;
+    if (next->bytes.data == NULL)
+        return change->dead > carried->dead_max;
+    const struct carried_point last = {change->scale, report->shown / report->visibility};
+    const double scale =
+        carried_next(&last, &carried->before, carried->aim, tuning->try >= carried_tries_strong);
+    if (best->bytes.data == NULL || !is_shown_more(report) || report->shown <= best->report.shown)
+        trial_take(best, next);
+    if (scale == 0)
+        return true;
+    change->dead = fmin(fmax(change->dead * scale / change->scale, dead_least), carried->dead_max);
+    change->scale = scale;
+    carried->before = last;
+    return false;
 }
 
 /*
- * Encodes from a setting on until the measured visibility is the budget. The bytes are empty if the size has
- * no room for a change, or if every result is more visible than the budget.
+ * Encodes from a level's setting on until the measured visibility is the budget. The bytes are empty if the
+ * size has no room for a change, or if every result is more visible than the budget.
  */
-static enum iw_error encode_carried(struct context *context, struct protect_plan *plan,
-                                    struct codec_picture *picture, struct codec_change *change,
-                                    const struct carried_aim *aim, struct codec_bytes *bytes,
-                                    struct protect_report *report)
+static enum iw_error encode_carried(const struct subject *subject, struct levels *levels, unsigned level,
+                                    struct trial *best)
 {
-    const double dead_max = change->finer > 1 ? dead_finest_most : dead_most;
-    struct carried_point before = {0, 0};
-    enum iw_error error = IW_OK;
-    change->dead = fmin(change->dead, dead_max);
-    for (unsigned try = 0; error == IW_OK && try < carried_tries_max && change->dead <= dead_max; try++) {
-        struct codec_bytes next = {NULL, 0};
-        struct protect_report measured = *report;
-        error = codec_encode_change(context, picture, change, &next);
-        if (error != IW_OK || next.data == NULL)
-            continue;
-        error = result_compare(context, plan, &picture->image, &next, &measured);
-        const struct carried_point last = {change->scale, measured.shown / measured.visibility};
-        const double scale = carried_next(&last, &before, aim, try >= carried_tries_strong);
-        carried_take(bytes, report, &next, &measured);
-        if (error != IW_OK || scale == 0)
-            break;
-        change->dead = fmin(fmax(change->dead * scale / change->scale, dead_least), dead_max);
-        change->scale = scale;
-        before = last;
-    }
-    if (error != IW_OK || is_shown_more(report))
-        bytes_free(bytes);
+    struct codec_change change = levels->change;
+    struct carried carried = {
+        {.subject = subject, .tries_max = carried_tries_max, .change = &change, .judge = carried_judge},
+        .aim = levels->aim,
+        .dead_max = level > 1 ? dead_finest_most : dead_most};
+    change.finer = level;
+    change.bytes_max *= level > 0;
+    change.scale = levels->scale[level];
+    change.dead = fmin(levels->dead[level], carried.dead_max);
+    enum iw_error error = tuning_run(&carried.tuning, best);
+    levels->scale[level] = change.scale;
+    levels->dead[level] = change.dead;
+    if (is_shown_more(&best->report))
+        bytes_free(&best->bytes);
     return error;
 }
 
@@ -332,53 +358,42 @@ static enum iw_error encode_carried(struct context *context, struct protect_plan
  * wanted. A level with too few bytes for its change may have less of the share than a coarser one. The result
  * with the largest share is taken; its level becomes the first one.
  */
-static enum iw_error encode_levels(struct context *context, struct protect_plan *plan,
-                                   struct codec_picture *picture, struct carried_search *search,
-                                   struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_levels(const struct subject *subject, struct levels *levels, struct trial *best)
 {
     static const struct codec_limits limits = {0};
     enum iw_error error = IW_OK;
     bool is_full = false;
-    for (unsigned level = search->first + 1; level-- > 0 && error == IW_OK && !is_full;) {
-        struct codec_bytes next = {NULL, 0};
-        struct protect_report measured = *report;
-        if (codec_carries(picture, level, &limits))
-            error =
-                encode_carried(context, plan, picture, &search->levels[level], search->aim, &next, &measured);
-        if (next.data == NULL || (bytes->data != NULL && measured.share <= report->share)) {
-            bytes_free(&next);
-            continue;
+    for (unsigned level = levels->first + 1; level-- > 0 && error == IW_OK && !is_full;) {
+        struct trial next = {{NULL, 0}, best->report};
+        if (codec_carries(subject->picture, level, &limits))
+            error = encode_carried(subject, levels, level, &next);
+        if (next.bytes.data != NULL && (best->bytes.data == NULL || next.report.share > best->report.share)) {
+            trial_take(best, &next);
+            levels->first = level;
+            is_full = best->report.shown >= levels->aim->enough * best->report.visibility &&
+                      best->report.share >= levels->aim->share_enough;
         }
-        bytes_free(bytes);
-        *bytes = next;
-        *report = measured;
-        search->first = level;
-        is_full = measured.shown >= search->aim->enough * measured.visibility &&
-                  measured.share >= search->aim->share_enough;
+        bytes_free(&next.bytes);
     }
-    if (error != IW_OK)
-        bytes_free(bytes);
     return error;
 }
 
 /* Searches on stripes of the picture, whose file is given. */
-static enum iw_error stripes_search(struct context *context, struct protect_plan *plan,
-                                    const struct codec_bytes *file, struct carried_search *search,
-                                    struct protect_report report)
+static enum iw_error stripes_search(const struct subject *subject, const struct codec_bytes *file,
+                                    struct levels *levels, const struct protect_report *report)
 {
     static const struct codec_limits limits = {0};
     struct codec_picture picture;
-    struct codec_bytes bytes = {NULL, 0};
-    enum iw_error error = codec_decode(context, file->data, file->size, &limits, &picture);
+    const struct subject striped = {subject->context, subject->plan, &picture, subject->order};
+    struct trial best = {{NULL, 0}, *report};
+    enum iw_error error = codec_decode(subject->context, file->data, file->size, &limits, &picture);
     if (error != IW_OK)
         return error;
-    for (unsigned level = 0; level <= codec_finest; level++) {
-        search->levels[level].data = file->data;
-        search->levels[level].size = file->size;
-    }
-    error = encode_levels(context, plan, &picture, search, &bytes, &report);
+    levels->change.data = file->data;
+    levels->change.size = file->size;
+    error = encode_levels(&striped, levels, &best);
     codec_picture_free(&picture);
-    bytes_free(&bytes);
+    bytes_free(&best.bytes);
     return error;
 }
 
@@ -400,38 +415,33 @@ static struct image_stripes stripes_of(const struct image *image)
 }
 
 /* Finds the settings of a large picture on stripes, if that is possible. */
-static enum iw_error settings_find(struct context *context, struct protect_plan *plan,
-                                   struct codec_picture *picture, struct carried_search *search,
+static enum iw_error settings_find(const struct subject *subject, struct levels *levels,
                                    const struct protect_report *report)
 {
-    const struct image_stripes stripes = stripes_of(&picture->image);
-    struct carried_search tried = *search;
+    const struct image_stripes stripes = stripes_of(&subject->picture->image);
+    const size_t most = levels->change.bytes_max, rest = codec_metadata_bytes(subject->picture);
+    struct levels tried = *levels;
     struct codec_bytes file = {NULL, 0};
     double part = 0;
     if (stripes.every == 0)
         return IW_OK;
-    enum iw_error error = codec_stripes(context, picture, &stripes, &search->levels[0], &file, &part);
+    enum iw_error error =
+        codec_stripes(subject->context, subject->picture, &stripes, &tried.change, &file, &part);
     if (error != IW_OK || file.data == NULL)
         return error;
-    if (fabs(part * picture->image.height_px / stripes.height_px - 1) > stripes_unlike) {
+    if (fabs(part * subject->picture->image.height_px / stripes.height_px - 1) > stripes_unlike) {
         bytes_free(&file);
         return IW_OK;
     }
-    for (unsigned level = 1; level <= codec_finest; level++) {
-        const size_t most = search->levels[level].bytes_max, rest = codec_metadata_bytes(picture);
-        tried.levels[level].bytes_max = most > rest ? (size_t)(part * (double)(most - rest)) : 1;
-    }
+    tried.change.bytes_max = most > rest ? (size_t)(part * (double)(most - rest)) : 1;
     tried.aim = &aim_stripes;
-    change_stripes(plan, stripes);
-    error = stripes_search(context, plan, &file, &tried, *report);
-    change_stripes(plan, (struct image_stripes){0});
+    change_stripes(subject->plan, stripes);
+    error = stripes_search(subject, &file, &tried, report);
+    change_stripes(subject->plan, (struct image_stripes){0});
     bytes_free(&file);
-    for (unsigned level = 0; level <= codec_finest; level++) {
-        search->levels[level].scale = tried.levels[level].scale;
-        search->levels[level].dead = tried.levels[level].dead;
-    }
-    search->first = tried.first;
-    search->aim = &aim_tried;
+    tried.change = levels->change;
+    tried.aim = &aim_tried;
+    *levels = tried;
     return error;
 }
 
@@ -446,37 +456,41 @@ static unsigned finest_of(const struct codec_picture *picture, const struct prot
     return finer;
 }
 
-static struct carried_search search_of(struct protect_plan *plan, const struct codec_picture *picture,
-                                       const struct protect_order *order)
+static struct levels levels_of(const struct subject *subject)
 {
-    struct carried_search search = {.first = finest_of(picture, order), .aim = &aim_whole};
-    for (unsigned level = 0; level <= codec_finest; level++)
-        search.levels[level] = (struct codec_change){
-            .data = order->data,
-            .size = order->size,
-            .row = carried_row,
-            .user = plan,
-            .scale = carried_first,
-            .finer = level,
-            .bytes_max = level > 0 ? codec_file_bytes(picture) * order->growth_max_percent / 100 : 0,
-            .dead = dead_least};
-    return search;
+    const struct protect_order *order = subject->order;
+    const size_t bytes_max = codec_file_bytes(subject->picture) * order->growth_max_percent / 100;
+    _Static_assert(codec_finest == 2, "each level has its first setting");
+    return (struct levels){.change = {order->data, order->size, .row = carried_row, .user = subject->plan,
+                                      .bytes_max = bytes_max},
+                           .scale = {carried_first, carried_first, carried_first},
+                           .dead = {dead_least, dead_least, dead_least},
+                           .first = finest_of(subject->picture, order),
+                           .aim = &aim_whole};
+}
+
+static void finer_note(const struct subject *subject, const struct codec_bytes *bytes)
+{
+    const size_t file_bytes = codec_file_bytes(subject->picture);
+    if (bytes->size > file_bytes)
+        context_note(subject->context, "ENCODED_FINER", message_protected_finer, bytes->size, file_bytes);
 }
 
 /* Encodes with a change of the coefficients. The bytes are empty if that is not possible. */
-static enum iw_error encode_change(struct context *context, struct protect_plan *plan,
-                                   struct codec_picture *picture, const struct protect_order *order,
-                                   struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_change(const struct subject *subject, struct trial *best)
 {
-    struct carried_search search = search_of(plan, picture, order);
-    if (!codec_carries(picture, search.first, order->limits))
+    struct levels levels = levels_of(subject);
+    if (!codec_carries(subject->picture, levels.first, subject->order->limits))
         return IW_OK;
-    carried_begin(plan, picture, order->strength, report);
-    enum iw_error error = settings_find(context, plan, picture, &search, report);
+    /* The plan's amplitude, and the preview of the changed pixels. */
+    change_add(subject->plan, &subject->picture->image, subject->order->strength, 1, &best->report);
+    codec_preview(subject->picture);
+    change_undo(subject->plan, &subject->picture->image);
+    enum iw_error error = settings_find(subject, &levels, &best->report);
     if (error == IW_OK)
-        error = encode_levels(context, plan, picture, &search, bytes, report);
-    if (search.first > 0)
-        finer_note(context, picture, bytes);
+        error = encode_levels(subject, &levels, best);
+    if (levels.first > 0)
+        finer_note(subject, &best->bytes);
     return error;
 }
 
@@ -489,11 +503,12 @@ static enum iw_error encode_change(struct context *context, struct protect_plan 
  * strength.
  */
 struct finer {
+    struct tuning tuning;
     float *setting;                /* of the encoder */
     double quality, bytes, pixels; /* of the file */
+    double growth_most;
     double visibility;
     double power, times; /* times: measured relative to expected */
-    double scale;        /* of the next attempt */
 };
 
 static const double change_bits = 1.9, change_span = 4.7, bytes_spare = 1.05;
@@ -542,97 +557,77 @@ static double finer_scale(double scale, double coding, double change)
  * Encodes without a change, at the quality that photographs have for this growth. The size tells the quality
  * to try. The noise stands for that of the result and tells the scale.
  */
-static enum iw_error finer_measure(struct context *context, struct protect_plan *plan,
-                                   struct codec_picture *picture, const struct protect_order *order,
-                                   struct finer *finer, struct protect_report *report)
+static enum iw_error finer_measure(struct finer *finer, struct protect_report *report)
 {
     size_t size = 0;
-    const double growth = order->growth_max_percent / 100.0, distance = 100 - finer->quality;
+    const double growth = finer->growth_most, distance = 100 - finer->quality;
     const double tried = fmax(distance / (growth * growth), 100 - quality_finest);
     *finer->setting = (float)(100 - tried);
-    enum iw_error error = coding_measure(context, plan, picture, order->strength, &size, report);
+    enum iw_error error = coding_measure(finer->tuning.subject, &size, report);
     if (error != IW_OK)
         return error;
     const double coding = report->coding / report->visibility;
     finer->visibility = report->visibility;
     finer->power = fmax(log((double)size / finer->bytes) / log(distance / tried), 0);
-    finer->scale = finer_scale(1, coding, fmax(kept_most - kept_slope * coding, kept_least));
+    finer->tuning.scale = finer_scale(1, coding, fmax(kept_most - kept_slope * coding, kept_least));
     *finer->setting = (float)quality_for(finer, growth);
     return error;
 }
 
-/* Returns whether a result is as wanted. Otherwise chooses the next scale, and the quality if it is too
- * large.
- */
-static bool is_finer_done(struct finer *finer, double growth, double growth_most,
-                          const struct protect_report *report)
+/* Takes a result that keeps the limit of growth and shows less than the last one. Chooses the next scale, and
+ * the quality if it is too large. */
+static bool finer_judge(struct tuning *tuning, struct trial *best, struct trial *next)
 {
-    const double next = finer_scale(finer->scale, report->coding / report->visibility,
-                                    change_shown(report) / report->visibility);
-    if (growth <= growth_most && next * finer_slack >= finer->scale)
+    struct finer *finer = (struct finer *)tuning;
+    const struct protect_report *report = &next->report;
+    const double growth = (double)next->bytes.size / finer->bytes;
+    const double scale = finer_scale(tuning->scale, report->coding / report->visibility,
+                                     change_shown(report) / report->visibility);
+    const bool is_small = growth <= finer->growth_most,
+               is_alike = best->bytes.data != NULL && report->shown > shown_alike * best->report.shown;
+    if (is_small && !is_alike)
+        trial_take(best, next);
+    if (is_alike || (is_small && scale * finer_slack >= tuning->scale))
         return true;
-    finer->scale = fmax(next, scale_least);
+    tuning->scale = fmax(scale, scale_least);
     finer->times *= growth / growth_expected(finer, (double)*finer->setting);
-    if (growth > growth_most)
-        *finer->setting = (float)quality_for(finer, growth_most);
-    return false;
+    if (!is_small)
+        *finer->setting = (float)quality_for(finer, finer->growth_most);
+    return (double)*finer->setting <= finer->quality;
 }
 
 /*
  * Encodes at a higher quality that keeps the limit of growth; while the file is too large or too visible,
  * repeats with a lower one and another scale. The bytes are empty if no try keeps the limit.
  */
-static enum iw_error encode_finer(struct context *context, struct protect_plan *plan,
-                                  struct codec_picture *picture, const struct protect_order *order,
-                                  float *quality, struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_finer(const struct subject *subject, float *quality, struct trial *best)
 {
-    const double most = order->growth_max_percent / 100.0;
-    struct finer finer = {.setting = quality,
+    const struct codec_header *header = &subject->picture->header;
+    struct finer finer = {{.subject = subject, .tries_max = tries_max, .judge = finer_judge},
+                          .setting = quality,
                           .quality = (double)*quality,
-                          .bytes = (double)codec_file_bytes(picture),
-                          .pixels = (double)picture->header.width_px * picture->header.height_px,
+                          .bytes = (double)codec_file_bytes(subject->picture),
+                          .pixels = (double)header->width_px * header->height_px,
+                          .growth_most = subject->order->growth_max_percent / 100.0,
                           .times = 1};
-    bool is_done = false;
-    enum iw_error error = finer_measure(context, plan, picture, order, &finer, report);
-    for (unsigned try = 0; error == IW_OK && !is_done && try < tries_max && (double)*quality > finer.quality;
-         try++) {
-        struct codec_bytes next = {NULL, 0};
-        struct protect_report measured = *report;
-        error = encode_at(context, plan, picture, order->strength, finer.scale, &next, &measured);
-        const double growth = (double)next.size / finer.bytes;
-        is_done = error != IW_OK || is_finer_done(&finer, growth, most, &measured);
-        const bool is_alike = bytes->data != NULL && measured.shown > shown_alike * report->shown;
-        if (error != IW_OK || growth > most || is_alike) {
-            is_done |= is_alike;
-            bytes_free(&next);
-            continue;
-        }
-        bytes_free(bytes);
-        *bytes = next;
-        *report = measured;
-    }
+    enum iw_error error = finer_measure(&finer, &best->report);
+    if (error == IW_OK && (double)*quality > finer.quality)
+        error = tuning_run(&finer.tuning, best);
     *quality = (float)finer.quality;
-    if (error != IW_OK)
-        bytes_free(bytes);
-    else if (bytes->data != NULL)
-        finer_note(context, picture, bytes);
+    finer_note(subject, &best->bytes);
     return error;
 }
 
 /* Encodes with a change of the coefficients if the format has them, else by pixels, finer if there is room.
  */
-static enum iw_error encode_best(struct context *context, struct protect_plan *plan,
-                                 struct codec_picture *picture, const struct protect_order *order,
-                                 struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_best(const struct subject *subject, struct trial *best)
 {
-    memset(bytes, 0, sizeof *bytes);
-    enum iw_error error = encode_change(context, plan, picture, order, bytes, report);
-    float *quality = codec_quality(picture);
-    if (error == IW_OK && bytes->data == NULL && quality != NULL && order->growth_max_percent > 100)
-        error = encode_finer(context, plan, picture, order, quality, bytes, report);
-    return error != IW_OK || bytes->data != NULL
-               ? error
-               : encode_to_strength(context, plan, picture, order->strength, bytes, report);
+    enum iw_error error = encode_change(subject, best);
+    float *quality = codec_quality(subject->picture);
+    if (error == IW_OK && best->bytes.data == NULL && quality != NULL &&
+        subject->order->growth_max_percent > 100)
+        error = encode_finer(subject, quality, best);
+    return error != IW_OK || best->bytes.data != NULL ? error : encode_to_strength(subject, best);
 }
 
 /* ---- drawings */
@@ -654,29 +649,21 @@ static bool is_drawing(const struct codec_header *header)
     return header->is_small && (uint64_t)header->width_px * header->height_px <= forms_most_px;
 }
 
-/* Drops notes about a result that is not delivered. */
-static void result_drop(struct codec_bytes *bytes, struct context_note **notes_end)
-{
-    bytes_free(bytes);
-    *notes_end = NULL;
-}
-
 /* Encodes a drawing in the first form that is small enough, or in the last one. */
-static enum iw_error encode_forms(struct context *context, struct protect_plan *plan,
-                                  struct codec_picture *picture, const struct protect_order *order,
-                                  struct context_note **notes_end, struct codec_bytes *bytes,
-                                  struct protect_report *report)
+static enum iw_error encode_forms(const struct subject *subject, struct context_note **notes_end,
+                                  struct trial *result)
 {
     for (unsigned form = 0; form < flat_forms; form++) {
         double shown = 0;
-        if (form > 0)
-            result_drop(bytes, notes_end);
-        enum iw_error error = change_flat_form(plan, &picture->image, order->strength, form, &shown);
+        bytes_free(&result->bytes);
+        *notes_end = NULL; /* those about the form before */
+        enum iw_error error =
+            change_flat_form(subject->plan, &subject->picture->image, subject->order->strength, form, &shown);
         if (error != IW_OK)
-            return context_fail(context, error, NULL);
-        error = encode_at(context, plan, picture, order->strength, 1, bytes, report);
-        report->shown = shown;
-        if (error != IW_OK || bytes->size <= growth_most * order->size)
+            return context_fail(subject->context, error, NULL);
+        error = encode_at(subject, 1, result);
+        result->report.shown = shown;
+        if (error != IW_OK || result->bytes.size <= growth_most * subject->order->size)
             return error;
     }
     return IW_OK;
@@ -684,71 +671,62 @@ static enum iw_error encode_forms(struct context *context, struct protect_plan *
 
 /*
  * Encodes the change without a form, which may be stronger next to black and white. It replaces the drawing's
- * result if the file is small enough.
+ * result if the file is small enough. plain_report: of the whole units; encode_at reports on limited ones.
  */
-static enum iw_error encode_plain(struct context *context, struct protect_plan *plan,
-                                  struct codec_picture *picture, const struct protect_order *order,
-                                  struct context_note **notes_end, struct codec_bytes *bytes, bool *is_taken)
+static enum iw_error encode_plain(const struct subject *subject, const struct protect_report *plain_report,
+                                  struct context_note **notes_end, struct trial *result)
 {
     struct context_note *form_notes = *notes_end;
-    struct codec_bytes plain = {NULL, 0};
-    struct protect_report report; /* of limited units; the first change_add had the whole ones */
+    struct trial plain = {{NULL, 0}, *plain_report};
     *notes_end = NULL;
-    change_flat_end(plan);
-    enum iw_error error = encode_at(context, plan, picture, order->strength, 1, &plain, &report);
-    *is_taken = error == IW_OK && plain.size <= plain_growth_most * order->size;
-    struct codec_bytes left = *is_taken ? *bytes : plain;
-    if (*is_taken)
-        *bytes = plain;
+    change_flat_end(subject->plan);
+    enum iw_error error = encode_at(subject, 1, &plain);
+    plain.report = *plain_report;
+    if (error == IW_OK && plain.bytes.size <= plain_growth_most * subject->order->size)
+        trial_take(result, &plain);
     else
         *notes_end = form_notes;
-    bytes_free(&left);
-    if (error != IW_OK)
-        bytes_free(bytes);
+    bytes_free(&plain.bytes);
     return error;
 }
 
 /* Encodes a drawing so that its file stays small, and other pictures as they are. */
-static enum iw_error encode_any(struct context *context, struct protect_plan *plan,
-                                struct codec_picture *picture, const struct protect_order *order,
-                                struct codec_bytes *bytes, struct protect_report *report)
+static enum iw_error encode_any(const struct subject *subject, struct trial *result)
 {
     bool is_flat = false;
     enum iw_error error = IW_OK;
     struct protect_report plain = {0};
-    struct context_note **notes_end = &context->notes;
+    struct context_note **notes_end = &subject->context->notes;
     while (*notes_end != NULL)
         notes_end = &(*notes_end)->next;
-    if (is_drawing(&picture->header))
-        error = change_flat_new(plan, &picture->image, order->strength, &is_flat, &plain);
+    if (is_drawing(&subject->picture->header))
+        error = change_flat_new(subject->plan, &subject->picture->image, subject->order->strength, &is_flat,
+                                &plain);
     if (error != IW_OK)
-        return context_fail(context, error, NULL);
+        return context_fail(subject->context, error, NULL);
     if (!is_flat)
-        return encode_best(context, plan, picture, order, bytes, report);
-    error = encode_forms(context, plan, picture, order, notes_end, bytes, report);
-    bool is_plain = false;
-    if (error == IW_OK && report->share < plain.share - share_clear)
-        error = encode_plain(context, plan, picture, order, notes_end, bytes, &is_plain);
-    if (is_plain)
-        *report = plain;
-    return error;
+        return encode_best(subject, result);
+    error = encode_forms(subject, notes_end, result);
+    return error == IW_OK && result->report.share < plain.share - share_clear
+               ? encode_plain(subject, &plain, notes_end, result)
+               : error;
 }
 
 /* Notes a result below the strength, before the notes on metadata and size. */
-static void strength_note(struct context *context, const struct codec_picture *picture,
-                          enum protect_strength strength, const struct protect_report *report)
+static void strength_note(const struct subject *subject, const struct protect_report *report)
 {
-    const char *name = protect_strength_name(strength);
+    struct context *context = subject->context;
+    const char *name = protect_strength_name(subject->order->strength);
+    const bool is_lossy = subject->picture->header.is_lossy;
     if (protect_percent(report) >= result_strong_percent)
         return;
-    if (report->psnr_db >= unchanged_db && picture->header.is_lossy)
-        context_note(context, "PROTECTION_REDUCED", message_unchanged_compressed, name);
-    else if (report->psnr_db >= unchanged_db)
-        context_note(context, "PROTECTION_REDUCED", message_unchanged_flat, name);
+    if (report->psnr_db >= unchanged_db)
+        context_note(context, "PROTECTION_REDUCED",
+                     is_lossy ? message_unchanged_compressed : message_unchanged_flat, name);
     else
         context_note(context, "PROTECTION_REDUCED", "%s %s",
                      arena_printf(context->arena, message_protection_weaker, name, protect_percent(report)),
-                     picture->header.is_lossy ? message_rest_compressed : message_rest_visible);
+                     is_lossy ? message_rest_compressed : message_rest_visible);
     context_note_lead(context, "PROTECTION_REDUCED");
 }
 
@@ -756,17 +734,21 @@ enum iw_error protect_picture(struct context *context, const struct protect *pro
                               const struct protect_order *order, struct codec_picture *picture,
                               struct codec_bytes *bytes, struct protect_report *report)
 {
-    struct protect_plan *plan = NULL;
+    struct subject subject = {context, NULL, picture, order};
+    struct trial result = {0};
     enum iw_error error = codec_opt_out(context, picture);
     if (error != IW_OK)
         return error;
-    error = protect_plan_new(&plan, protect, &picture->image, order->seed);
+    error = protect_plan_new(&subject.plan, protect, &picture->image, order->seed);
     if (error != IW_OK)
         return context_fail(context, error, NULL);
-    report->coding = 0;
-    error = encode_any(context, plan, picture, order, bytes, report);
-    protect_plan_free(plan);
+    error = encode_any(&subject, &result);
+    protect_plan_free(subject.plan);
     if (error == IW_OK)
-        strength_note(context, picture, order->strength, report);
+        strength_note(&subject, &result.report);
+    else
+        bytes_free(&result.bytes);
+    *bytes = result.bytes;
+    *report = result.report;
     return error;
 }

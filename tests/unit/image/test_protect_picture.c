@@ -606,24 +606,18 @@ static void test_drawing_means(void)
     bytes_free(&file);
 }
 
-/* Makes a grey PNG that is white above a row and left of a column; the rest is noise, or a gradient. */
-static struct codec_bytes white_make(uint32_t white_rows, uint32_t white_columns, bool is_noise)
+/* Makes a file of the samples that a function returns for their place and a random number. */
+static struct codec_bytes samples_make(const struct made_spec *spec,
+                                       uint8_t (*sample)(uint32_t y, uint32_t at, uint32_t random))
 {
-    const struct made_spec spec = {.format = FORMAT_PNG,
-                                   .width_px = drawing_px,
-                                   .height_px = drawing_px,
-                                   .channels = 1,
-                                   .depth_bits = 8};
-    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
+    struct codec_bytes made = make_picture(spec), file = {NULL, 0};
     struct codec_picture picture;
     uint32_t random = 1;
     decode(&made, &picture);
-    for (uint32_t y = 0; y < drawing_px; y++)
-        for (uint32_t x = 0; x < drawing_px; x++) {
+    for (uint32_t y = 0; y < spec->height_px; y++)
+        for (uint32_t at = 0; at < spec->width_px * spec->channels; at++) {
             random = random * 1664525 + 1013904223; /* Numerical Recipes, "quick and dirty" */
-            const uint8_t tone = is_noise ? (uint8_t)(random >> 24) : (uint8_t)x;
-            ((uint8_t *)image_row(&picture.image, y))[x] =
-                y < white_rows || x < white_columns ? UINT8_MAX : tone;
+            ((uint8_t *)image_row(&picture.image, y))[at] = sample(y, at, random);
         }
     CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
     codec_picture_free(&picture);
@@ -631,10 +625,25 @@ static struct codec_bytes white_make(uint32_t white_rows, uint32_t white_columns
     return file;
 }
 
+static const struct made_spec grey_png = {
+    .format = FORMAT_PNG, .width_px = drawing_px, .height_px = drawing_px, .channels = 1, .depth_bits = 8};
+
+static uint8_t white_above_noise(uint32_t y, uint32_t at, uint32_t random)
+{
+    (void)at;
+    return y < drawing_px * 4 / 5 ? UINT8_MAX : (uint8_t)(random >> 24);
+}
+
+static uint8_t white_beside_gradient(uint32_t y, uint32_t at, uint32_t random)
+{
+    (void)y, (void)random;
+    return at < drawing_px / 2 ? UINT8_MAX : (uint8_t)at;
+}
+
 /* A form changes white less and noise not at all, so the change without a form is used. */
 static void test_white(void)
 {
-    struct codec_bytes file = white_make(drawing_px * 4 / 5, 0, true);
+    struct codec_bytes file = samples_make(&grey_png, white_above_noise);
     struct codec_picture picture, result;
     const struct protect_report report = small_protect(&file, true, &picture, &result);
     CU_ASSERT(memcmp(image_row(&picture.image, drawing_px - 1), image_row(&result.image, drawing_px - 1),
@@ -652,7 +661,7 @@ static void test_white(void)
 /* The search for flat colours does not change the report of another picture. */
 static void test_gradient(void)
 {
-    struct codec_bytes file = white_make(0, drawing_px / 2, false);
+    struct codec_bytes file = samples_make(&grey_png, white_beside_gradient);
     struct codec_picture picture, result;
     struct protect_report reports[2];
     for (unsigned i = 0; i < 2; i++) {
@@ -664,32 +673,27 @@ static void test_gradient(void)
     bytes_free(&file);
 }
 
-/* Makes a JPEG of noise around a colour. With stripes, only the rows that a search of 4608 rows tries have
- * noise. */
-static struct codec_bytes noise_make(uint32_t height_px, const uint8_t color[3], unsigned noise_bits,
-                                     bool has_stripes)
+static struct made_spec noise_spec(uint32_t height_px)
 {
-    const struct made_spec spec = {.format = FORMAT_JPEG,
-                                   .width_px = 160,
-                                   .height_px = height_px,
-                                   .channels = 3,
-                                   .sampling = 22,
-                                   .quality = 92};
-    struct codec_bytes made = make_picture(&spec), file = {NULL, 0};
-    struct codec_picture picture;
-    uint32_t random = 1;
-    decode(&made, &picture);
-    for (uint32_t y = 0; y < height_px; y++)
-        for (uint32_t i = 0; i < 160 * 3; i++) {
-            random = random * 1664525 + 1013904223; /* Numerical Recipes, "quick and dirty" */
-            const bool is_noise = !has_stripes || y / image_stripe_px % 6 == 3;
-            ((uint8_t *)image_row(&picture.image, y))[i] =
-                (uint8_t)(color[i % 3] + (is_noise ? random >> (32 - noise_bits) : 0));
-        }
-    CU_ASSERT_EQUAL_FATAL(codec_encode(&context, &picture, &file), IW_OK);
-    codec_picture_free(&picture);
-    bytes_free(&made);
-    return file;
+    return (struct made_spec){.format = FORMAT_JPEG,
+                              .width_px = 160,
+                              .height_px = height_px,
+                              .channels = 3,
+                              .sampling = 22,
+                              .quality = 92};
+}
+
+/* Only the rows that a search of 4608 rows tries have noise. */
+static uint8_t striped_sky(uint32_t y, uint32_t at, uint32_t random)
+{
+    static const uint8_t sky[3] = {120, 160, 210};
+    return (uint8_t)(sky[at % 3] + (y / image_stripe_px % 6 == 3 ? random >> 24 : 0));
+}
+
+static uint8_t grey_noise(uint32_t y, uint32_t at, uint32_t random)
+{
+    (void)y, (void)at;
+    return (uint8_t)(90 + (random >> 26));
 }
 
 static struct protect_report noise_protect(const struct codec_bytes *file, unsigned growth,
@@ -712,8 +716,8 @@ static struct protect_report noise_protect(const struct codec_bytes *file, unsig
 /* The search tries stripes that are unlike the rest; the picture still gets the ordered strength. */
 static void test_stripes_unlike(void)
 {
-    static const uint8_t sky[3] = {120, 160, 210};
-    struct codec_bytes file = noise_make(4608, sky, 8, true);
+    const struct made_spec spec = noise_spec(4608);
+    struct codec_bytes file = samples_make(&spec, striped_sky);
     struct codec_picture before, after;
     const struct protect_report report = noise_protect(&file, 150, &before, &after);
     if (getenv("SHOW") != NULL)
@@ -728,8 +732,8 @@ static void test_stripes_unlike(void)
  * share. */
 static void test_noise(void)
 {
-    static const uint8_t grey[3] = {90, 90, 90};
-    struct codec_bytes file = noise_make(400, grey, 6, false);
+    const struct made_spec spec = noise_spec(400);
+    struct codec_bytes file = samples_make(&spec, grey_noise);
     double shares[2];
     for (unsigned i = 0; i < 2; i++) {
         struct codec_picture before, after;
