@@ -223,7 +223,10 @@ static enum iw_error accounts_choose(struct ctl *ctl, struct extraction *work, i
     return IW_OK;
 }
 
-/* Reads with the key of one account, and compares the result with the numbers of that account. */
+/*
+ * Reads with the key of one account, and compares the result with the numbers of that account. In a search
+ * of all accounts, those without a watermark are skipped.
+ */
 static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, int64_t account_id)
 {
     struct watermark_candidates candidates = {0, NULL};
@@ -232,6 +235,8 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     if (work->db != NULL && texts_candidates(work->db, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
                                              &candidates.count) != IW_OK)
         return ctl->context->error;
+    if (candidates.count == 0 && account_id != 0 && work->account_count > 1)
+        return IW_WATERMARK_NOT_FOUND;
     crypto_key_derive(work->key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
     if (work->text != NULL) {
         uint64_t *more = arena_array(ctl->context->arena, candidates.count + 1, sizeof *more);
@@ -432,7 +437,8 @@ const struct ctl_command image_watermark_commands[] = {
      .options =
          {{"--text", "TEXT", "a text that embed was given; it stands behind its number"},
           {"--account", "ID",
-           "number of the account whose mark is looked for; all accounts in turn when omitted"},
+           "number of the account whose mark is looked for; all accounts with watermarks in turn when "
+           "omitted"},
           KEY_FILE,
           {"--original", "FILE", "unmarked original; allows weaker marks to be read"},
           {"--verbose", NULL,
