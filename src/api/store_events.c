@@ -60,7 +60,7 @@ static enum iw_error store_events(struct request *request)
             continue;
         /* S3 encodes it like a form. */
         const char *name = request_decode(request->arena, json_string_of(key), json_length(key), true);
-        error = name != NULL ? order_check_hasten(request->domain, name) : IW_OK;
+        error = name != NULL ? order_upload_check_hasten(request->domain, name) : IW_OK;
     }
     if (error == IW_OK)
         response_status(request, 204);

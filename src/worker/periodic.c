@@ -217,7 +217,7 @@ static int64_t periodic_uploads(struct periodic *periodic)
     bool is_more = false;
     if (!domain_is_direct(&shared->domain))
         return INT64_MAX / 2;
-    enum iw_error error = order_checks_run(&shared->domain, &is_more);
+    enum iw_error error = order_upload_checks_run(&shared->domain, &is_more);
     shared_database_report(shared, error, "upload_check_failed");
     return is_more && error == IW_OK ? 0 : uploads_pause_ms;
 }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message.h"
-#include "db/checks.h"
+#include "db/upload_checks.h"
 #include "db/jobs.h"
 #include "db/transaction.h"
 #include "domain/orders/intake.h"
@@ -165,11 +165,11 @@ enum {
     pause_least_ms = 1000,
     pause_most_ms = 600 * 1000,
     age_parts = 4,           /* the pause is a quarter of the order's age */
-    unwritten_ms = 60 * 1000 /* the row of a check is older than its order; a creation takes no longer */
+    unwritten_ms = 60 * 1000 /* the row is written before the order; a creation takes no longer */
 };
 
 /* Starts the order if all uploads are there. Sets *is_over if there is nothing left to look for. */
-static enum iw_error order_look(struct domain *domain, const struct check *check, bool *is_over)
+static enum iw_error order_look(struct domain *domain, const struct upload_check *check, bool *is_over)
 {
     struct order_view view;
     enum order_status status;
@@ -196,7 +196,7 @@ static enum iw_error order_look(struct domain *domain, const struct check *check
 }
 
 /* A failure of the database ends the run. Any other failure is logged and delays the order. */
-static enum iw_error check_run(struct domain *domain, const struct check *check)
+static enum iw_error upload_check_run(struct domain *domain, const struct upload_check *check)
 {
     bool is_over = false;
     int64_t now_ms = clock_now_ms(), pause_ms = (now_ms - order_id_time_ms(check->order_id)) / age_parts;
@@ -211,25 +211,25 @@ static enum iw_error check_run(struct domain *domain, const struct check *check)
         error = IW_OK;
     }
     if (error == IW_OK)
-        error = is_over ? checks_delete(&domain->db, check->order_id)
-                        : checks_move(&domain->db, check->order_id, now_ms + pause_ms);
+        error = is_over ? upload_checks_delete(&domain->db, check->order_id)
+                        : upload_checks_move(&domain->db, check->order_id, now_ms + pause_ms);
     context_order_end(domain->context);
     return error;
 }
 
-enum iw_error order_checks_run(struct domain *domain, bool *is_more)
+enum iw_error order_upload_checks_run(struct domain *domain, bool *is_more)
 {
-    struct check checks[checks_max];
+    struct upload_check checks[upload_checks_max];
     unsigned count = 0;
     int64_t now_ms = clock_now_ms();
-    enum iw_error error = checks_take(&domain->db, now_ms, now_ms + take_ms, checks, &count);
+    enum iw_error error = upload_checks_take(&domain->db, now_ms, now_ms + take_ms, checks, &count);
     for (unsigned i = 0; error == IW_OK && i < count; i++)
-        error = check_run(domain, &checks[i]);
-    *is_more = count == checks_max;
+        error = upload_check_run(domain, &checks[i]);
+    *is_more = count == upload_checks_max;
     return error;
 }
 
-enum iw_error order_check_hasten(struct domain *domain, const char *object_name)
+enum iw_error order_upload_check_hasten(struct domain *domain, const char *object_name)
 {
     struct storage_key key;
     const char *prefix = domain->config->store_s3_prefix;
@@ -237,5 +237,5 @@ enum iw_error order_check_hasten(struct domain *domain, const char *object_name)
     bool is_ours = strncmp(object_name, prefix, length) == 0 && storage_key_read(object_name + length, &key);
     bool is_upload =
         is_ours && key.version == 0 && (key.kind == FILEKEY_UPLOAD || key.kind == FILEKEY_ORIGINAL);
-    return is_upload ? checks_move(&domain->db, key.order_id, clock_now_ms()) : IW_OK;
+    return is_upload ? upload_checks_move(&domain->db, key.order_id, clock_now_ms()) : IW_OK;
 }

@@ -46,12 +46,12 @@ const char *order_upload_key(struct arena *arena, int64_t order_id, const struct
  * Looks at a few due orders and starts those that are complete. *is_more is true if other orders may be
  * due.
  */
-enum iw_error order_checks_run(struct domain *domain, bool *is_more) IW_MUST_USE;
+enum iw_error order_upload_checks_run(struct domain *domain, bool *is_more) IW_MUST_USE;
 
 /*
  * The store has a new object with this name: the order is looked at next. Names of other objects are
  * ignored.
  */
-enum iw_error order_check_hasten(struct domain *domain, const char *object_name) IW_MUST_USE;
+enum iw_error order_upload_check_hasten(struct domain *domain, const char *object_name) IW_MUST_USE;
 
 #endif

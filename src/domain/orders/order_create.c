@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "db/checks.h"
+#include "db/upload_checks.h"
 #include "db/orders.h"
 #include "db/transaction.h"
 #include "service/redis/admission.h"
@@ -150,7 +150,7 @@ static enum iw_error rows_write(struct creation *creation, struct order_row *row
      */
     bool is_watched = domain_is_direct(domain) && row->type != ORDER_ANTI_AI && !row->is_started;
     if (error == IW_OK && is_watched)
-        error = checks_add(&domain->db, row->id, row->account_id, row->created_ms + first_check_ms);
+        error = upload_checks_add(&domain->db, row->id, row->account_id, row->created_ms + first_check_ms);
     row->claim = quotas_claim_is_empty(claim) ? NULL : claim;
     return error == IW_OK ? orders_insert(&domain->db, row, file_ids) : error;
 }

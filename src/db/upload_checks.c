@@ -1,4 +1,4 @@
-#include "db/checks.h"
+#include "db/upload_checks.h"
 
 #include "db/transaction.h"
 /*
@@ -9,19 +9,19 @@
     "FROM upload_checks c WHERE c.check_at <= ? AND (SELECT a.status FROM accounts a WHERE a.id = "          \
     "c.account_id) <> 'suspended' "
 
-enum iw_error checks_add(const struct db *db, int64_t order_id, int64_t account_id, int64_t at_ms)
+enum iw_error upload_checks_add(const struct db *db, int64_t order_id, int64_t account_id, int64_t at_ms)
 {
     const struct db_value values[] = {db_integer(order_id), db_integer(account_id), db_time(at_ms)};
     return db_run(db, "INSERT IGNORE INTO upload_checks (order_id, account_id, check_at) VALUES (?, ?, ?)",
                   values, 3, NULL);
 }
 
-enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms, struct check *checks,
-                          unsigned *count)
+enum iw_error upload_checks_take(const struct db *db, int64_t now_ms, int64_t until_ms,
+                                 struct upload_check *checks, unsigned *count)
 {
     struct db_rows rows;
     unsigned taken = 0;
-    const struct db_value due[] = {db_time(now_ms), db_integer(checks_max)};
+    const struct db_value due[] = {db_time(now_ms), db_integer(upload_checks_max)};
     *count = 0;
     /* First runs a query without locks, because most looks find nothing. */
     enum iw_error error = db_run(db, "SELECT 1 " DUE "LIMIT 1", due, 1, &rows);
@@ -34,23 +34,23 @@ enum iw_error checks_take(const struct db *db, int64_t now_ms, int64_t until_ms,
             due, 2, &rows);
         for (size_t i = 0; error == IW_OK && i < rows.count; i++) {
             struct db_row columns = db_row(&rows, i);
-            struct check *check = &checks[taken++];
+            struct upload_check *check = &checks[taken++];
             check->order_id = db_next_integer(&columns);
             check->account_id = db_next_integer(&columns);
-            error = checks_move(db, check->order_id, until_ms);
+            error = upload_checks_move(db, check->order_id, until_ms);
         }
     }
     *count = error == IW_OK ? taken : 0;
     return error;
 }
 
-enum iw_error checks_move(const struct db *db, int64_t order_id, int64_t at_ms)
+enum iw_error upload_checks_move(const struct db *db, int64_t order_id, int64_t at_ms)
 {
     const struct db_value values[] = {db_time(at_ms), db_integer(order_id)};
     return db_run(db, "UPDATE upload_checks SET check_at = ? WHERE order_id = ?", values, 2, NULL);
 }
 
-enum iw_error checks_delete(const struct db *db, int64_t order_id)
+enum iw_error upload_checks_delete(const struct db *db, int64_t order_id)
 {
     const struct db_value values[] = {db_integer(order_id)};
     return db_run(db, "DELETE FROM upload_checks WHERE order_id = ?", values, 1, NULL);
