@@ -27,11 +27,11 @@ struct image_client_files {
 /* Options of a process. Paths are borrowed during the call. */
 struct image_client_options {
     const struct image_client_files *files; /* NULL: opens program and weights_path at each start */
-    const char *program;                    /* NULL: the installed imgward-image */
+    const char *program;                    /* NULL for the installed imgward-image */
     const char *weights_path;               /* NULL means no anti-AI work */
     const char *watermark_key_path;         /* NULL means no watermark work */
     uint64_t memory_bytes;                  /* zeroes select the process's defaults */
-    unsigned cpu_seconds;                   /* per image */
+    unsigned cpu_seconds;                   /* per picture */
     uint64_t pixels_max;
     uint32_t side_max_px;
     unsigned images_max;

@@ -14,7 +14,7 @@
 
 struct image_config {
     struct codec_limits limits; /* side_min_px is set per kind */
-    unsigned cpu_seconds;       /* per image; 0 means no limit */
+    unsigned cpu_seconds;       /* per picture; 0 if there is no limit */
     unsigned images_max;
     unsigned growth_max_percent; /* of a protected JPEG */
     unsigned formats_more;       /* that an extraction reads beside those that are changed */

@@ -10,7 +10,7 @@
 #include "model/format.h"
 
 /*
- * Number of bytes to pass; with fewer, an image may be FORMAT_NONE. An SVG may begin with a
+ * Number of bytes to pass; with fewer, the format of a picture may be FORMAT_NONE. An SVG may begin with a
  * long XML prologue.
  */
 enum { sniff_bytes = 256 };

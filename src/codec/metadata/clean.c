@@ -1,5 +1,5 @@
 /*
- * Removes metadata that would be false for the result: previews of the unchanged image, entries
+ * Removes metadata that would be false for the result: previews of the unchanged picture, entries
  * that refer to dropped data, signatures of changed bytes. One table lists the pieces that are
  * checked; all others stay.
  */

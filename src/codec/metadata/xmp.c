@@ -49,7 +49,7 @@ static const struct property_rule {
     {"http://ns.oplus.com/photos/1.0/camera/\nMotionPhoto", true, PROPERTY_REMOVED, KEEP_LEFT_FILM},
     {"http://ns.oplus.com/photos/1.0/camera/\nVideoLength", false, PROPERTY_REMOVED, KEEP_LEFT_FILM},
     {"http://ns.google.com/photos/dd/1.0/device/\n", true, PROPERTY_REMOVED, KEEP_LEFT_DEPTH},
-    /* Pictures of the unchanged image inside the packet. */
+    /* Previews of the unchanged picture inside the packet. */
     {"http://ns.google.com/photos/1.0/image/\n", true, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
     {"http://ns.adobe.com/xap/1.0/\nThumbnails", false, PROPERTY_REMOVED, KEEP_LEFT_PREVIEW},
     /* C2PA 2.1, section 11.5: location of the manifest. */

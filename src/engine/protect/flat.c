@@ -18,7 +18,7 @@ enum {
     unset = kinds
 };
 
-/* A colour of a smaller share is left as it is: its further colours would take place in a palette. */
+/* A colour of a smaller share is left as it is: its further colours would take entries of the palette. */
 static const uint32_t share_least = 1024;
 
 /* Below this share of flat pixels the picture is no drawing of flat colours. */
