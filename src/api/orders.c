@@ -85,29 +85,29 @@ static void same_render(struct render *render, enum same_picture same)
         render_boolean(render, "isSamePicture", same == SAME_PICTURE_YES);
 }
 
-static void place_render(struct render *render, const struct text_place *place)
+static void finding_render(struct render *render, const struct text_finding *finding)
 {
-    render_string(render, "watermark", place->text);
-    render_id(render, "orderId", place->order_id);
-    render_string(render, "orderName", place->order_name);
-    render_string(render, "fileName", place->file_name);
-    render_time(render, "createdAt", place->created_at_ms);
-    same_render(render, place->same);
+    render_string(render, "watermark", finding->text);
+    render_id(render, "orderId", finding->order_id);
+    render_string(render, "orderName", finding->order_name);
+    render_string(render, "fileName", finding->file_name);
+    render_time(render, "createdAt", finding->created_at_ms);
+    same_render(render, finding->same);
 }
 
 /* The copy that was found. A collage may hold several: then the newest, and the others. */
-static void places_render(struct render *render, const struct text_place *places, size_t count)
+static void findings_render(struct render *render, const struct text_finding *findings, size_t count)
 {
     if (count == 0) {
         render_null(render, "foundIn");
         return;
     }
     render_object_begin(render, "foundIn");
-    place_render(render, &places[0]);
+    finding_render(render, &findings[0]);
     render_array_begin(render, "others");
     for (size_t i = 1; i < count; i++) {
         render_object_begin(render, NULL);
-        place_render(render, &places[i]);
+        finding_render(render, &findings[i]);
         render_object_end(render);
     }
     render_array_end(render);
@@ -119,15 +119,15 @@ static enum iw_error show_detail(struct request *request)
     int64_t id;
     struct order_view view;
     struct texts texts = {NULL, 0, 0};
-    struct text_place *places = NULL;
-    size_t place_count = 0;
+    struct text_finding *findings = NULL;
+    size_t finding_count = 0;
     enum iw_error error = path_id(request, &id);
     if (error == IW_OK)
         error = order_find(request->domain, request->account->id, id, &view);
     if (error == IW_OK)
         error = order_texts(request->domain, &view.order, &texts.items, &texts.count);
     if (error == IW_OK)
-        error = order_places(request->domain, &view.order, &places, &place_count);
+        error = order_findings(request->domain, &view.order, &findings, &finding_count);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -142,7 +142,7 @@ static enum iw_error show_detail(struct request *request)
         else
             render_null(render, "certainty");
         same_render(render, view.order.same_picture);
-        places_render(render, places, place_count);
+        findings_render(render, findings, finding_count);
     }
     files_render(render, request->domain, &view, &texts);
     render_object_end(render);

@@ -85,7 +85,7 @@ struct turn {
 };
 
 struct lease {
-    const struct jobs_place *place;
+    const struct jobs_wish *wish;
     unsigned most;
     struct job *jobs;
     unsigned count;
@@ -103,7 +103,7 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
                                 bool *is_due, bool *is_found)
 {
     struct db_rows rows;
-    const struct db_value values[] = {db_text(job_class_name(lease->place->class)), db_integer(*account_id)};
+    const struct db_value values[] = {db_text(job_class_name(lease->wish->class)), db_integer(*account_id)};
     enum iw_error error =
         db_run(db,
                "SELECT account_id, available_at <= UTC_TIMESTAMP(3) FROM jobs WHERE status = 'queued' AND "
@@ -124,7 +124,7 @@ static enum iw_error turn_after(const struct db *db, const struct lease *lease, 
  */
 static enum iw_error turns_read(const struct db *db, struct lease *lease)
 {
-    int64_t begin = *lease->place->cursor, account_id = begin;
+    int64_t begin = *lease->wish->cursor, account_id = begin;
     bool is_due = false, is_round = false, is_found = false;
     enum iw_error error = IW_OK;
     lease->turn_count = 0;
@@ -165,8 +165,8 @@ static struct turn *turn_find(struct lease *lease, int64_t account_id)
 static enum iw_error turns_count(const struct db *db, struct lease *lease)
 {
     struct db_rows rows;
-    struct db_value values[2 + turns_max] = {db_text(lease->place->owner),
-                                             db_text(job_class_name(lease->place->class))};
+    struct db_value values[2 + turns_max] = {db_text(lease->wish->owner),
+                                             db_text(job_class_name(lease->wish->class))};
     for (unsigned i = 0; i < turns_max; i++)
         values[2 + i] = db_integer(i < lease->turn_count ? lease->turns[i].account_id : 0);
     enum iw_error error =
@@ -194,7 +194,7 @@ static void turns_give(struct lease *lease)
         struct turn *next = NULL;
         for (unsigned i = 0; i < lease->turn_count; i++) {
             struct turn *turn = &lease->turns[i];
-            bool is_full = turn->own_count >= lease->place->account_most;
+            bool is_full = turn->own_count >= lease->wish->account_most;
             if (!is_full && !turn->is_suspended && (next == NULL || turn->busy_count < next->busy_count))
                 next = turn;
         }
@@ -210,7 +210,7 @@ static void turns_give(struct lease *lease)
 static enum iw_error turn_choose(const struct db *db, struct lease *lease, const struct turn *turn)
 {
     struct query_ids found;
-    const struct db_value values[] = {db_text(job_class_name(lease->place->class)),
+    const struct db_value values[] = {db_text(job_class_name(lease->wish->class)),
                                       db_integer(turn->account_id), db_integer(turn->given)};
     enum iw_error error = query_ids(
         db,
@@ -286,7 +286,7 @@ static enum iw_error lease_write(const struct db *db, struct lease *lease)
 {
     struct db_rows rows;
     struct db_value ids[jobs_lease_max];
-    const struct leases_request request = {.owner = lease->place->owner, .lease_s = lease->place->lease_s};
+    const struct leases_request request = {.owner = lease->wish->owner, .lease_s = lease->wish->lease_s};
     enum iw_error error = lease_choose(db, lease);
     if (error != IW_OK || lease->count == 0)
         return error;
@@ -327,11 +327,10 @@ static enum iw_error lease_write(const struct db *db, struct lease *lease)
     return error;
 }
 
-enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, unsigned most, struct job *jobs,
+enum iw_error jobs_lease(const struct db *db, const struct jobs_wish *wish, unsigned most, struct job *jobs,
                          unsigned *count)
 {
-    struct lease lease = {
-        .place = place, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
+    struct lease lease = {.wish = wish, .most = most < jobs_lease_max ? most : jobs_lease_max, .jobs = jobs};
     *count = 0;
     enum iw_error error;
     for (struct transaction t = transaction_begin(db); transaction_goes_on(&t, &error);) {
@@ -339,7 +338,7 @@ enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, un
     }
     if (error == IW_OK) {
         *count = lease.count;
-        *place->cursor = lease.cursor;
+        *wish->cursor = lease.cursor;
     }
     return error;
 }

@@ -37,7 +37,7 @@ enum iw_error jobs_insert_push(const struct db *db, const struct job *job) IW_MU
 /* The number of queued and leased jobs of a file.  Lock the order first. */
 enum iw_error jobs_left(const struct db *db, int64_t order_id, int64_t file_id, int64_t *count) IW_MUST_USE;
 
-struct jobs_place {
+struct jobs_wish {
     const char *owner;
     enum job_class class;
     int64_t lease_s;
@@ -53,7 +53,7 @@ struct jobs_place {
  * accounts take turns; the longest wait decides within an account. So a large order delays no other account.
  * If jobs may take long, account_most leaves places for other accounts.
  */
-enum iw_error jobs_lease(const struct db *db, const struct jobs_place *place, unsigned most, struct job *jobs,
+enum iw_error jobs_lease(const struct db *db, const struct jobs_wish *wish, unsigned most, struct job *jobs,
                          unsigned *count) IW_MUST_USE;
 
 /*

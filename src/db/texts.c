@@ -224,7 +224,8 @@ enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_
                   parameters, 3, NULL);
 }
 
-enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places, size_t *count)
+enum iw_error texts_findings(const struct db *db, int64_t order_id, struct text_finding **findings,
+                             size_t *count)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(order_id)};
@@ -239,17 +240,17 @@ enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_pl
     if (error != IW_OK)
         return error;
     *count = rows.count;
-    *places = arena_array(db->context->arena, rows.count + 1, sizeof **places);
+    *findings = arena_array(db->context->arena, rows.count + 1, sizeof **findings);
     for (size_t i = 0; i < rows.count; i++) {
         struct db_row columns = db_row(&rows, i);
-        struct text_place *place = &(*places)[i];
-        *place = (struct text_place){0};
-        place->text = db_next_text(&columns);
-        place->order_id = db_next_integer(&columns);
-        place->order_name = db_next_text(&columns);
-        place->file_name = db_next_text(&columns);
-        place->created_at_ms = db_next_integer(&columns);
-        place->same = texts_same_of(&columns);
+        struct text_finding *finding = &(*findings)[i];
+        *finding = (struct text_finding){0};
+        finding->text = db_next_text(&columns);
+        finding->order_id = db_next_integer(&columns);
+        finding->order_name = db_next_text(&columns);
+        finding->file_name = db_next_text(&columns);
+        finding->created_at_ms = db_next_integer(&columns);
+        finding->same = texts_same_of(&columns);
     }
     return IW_OK;
 }

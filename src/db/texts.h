@@ -85,7 +85,7 @@ enum iw_error texts_reading_write(const struct db *db, int64_t order_id, uint64_
                                   enum same_picture same) IW_MUST_USE;
 
 /* A copy that an extraction found, and the order that made it. */
-struct text_place {
+struct text_finding {
     const char *text;
     int64_t order_id;
     const char *order_name;
@@ -95,8 +95,8 @@ struct text_place {
 };
 
 /* The copies that an extraction found, if their orders still exist; the array is in the arena. */
-enum iw_error texts_places(const struct db *db, int64_t order_id, struct text_place **places,
-                           size_t *count) IW_MUST_USE;
+enum iw_error texts_findings(const struct db *db, int64_t order_id, struct text_finding **findings,
+                             size_t *count) IW_MUST_USE;
 
 /* The texts of an embed order, file by file; the array is in the arena. */
 enum iw_error texts_list(const struct db *db, int64_t order_id, struct order_text **texts,

@@ -90,15 +90,15 @@ static int option_read(struct image_options *options, char **arguments)
         option++;
     if (option == end || (option->kind != OPTION_SWITCH && arguments[1] == NULL))
         return 0;
-    char *place = (char *)options + option->offset;
+    char *value = (char *)options + option->offset;
     switch (option->kind) {
     case OPTION_TEXT:
-        memcpy(place, &arguments[1], sizeof arguments[1]);
+        memcpy(value, &arguments[1], sizeof arguments[1]);
         return 2;
     case OPTION_NUMBER:
-        return number_read(option, arguments[1], (uint64_t *)(void *)place) ? 2 : 0;
+        return number_read(option, arguments[1], (uint64_t *)(void *)value) ? 2 : 0;
     case OPTION_SWITCH:
-        *(bool *)place = true;
+        *(bool *)value = true;
         return 1;
     }
     return 0;

@@ -66,13 +66,13 @@ static void jobs_take(struct lease_state *lease, enum job_class class, int64_t n
         account_most = room < account_most ? room : account_most;
         room = (room + 1) / 2;
     }
-    const struct jobs_place place = {.owner = shared->owner,
-                                     .class = class,
-                                     .lease_s = shared->domain.config->worker_lease_s,
-                                     .account_most = account_most,
-                                     .cursor = &lease->cursors[class]};
+    const struct jobs_wish wish = {.owner = shared->owner,
+                                   .class = class,
+                                   .lease_s = shared->domain.config->worker_lease_s,
+                                   .account_most = account_most,
+                                   .cursor = &lease->cursors[class]};
     shared->is_lease_wanted[class] = false;
-    enum iw_error error = jobs_lease(&shared->domain.db, &place, room, jobs, &count);
+    enum iw_error error = jobs_lease(&shared->domain.db, &wish, room, jobs, &count);
     if (!shared_database_report(shared, error, "lease_failed")) {
         shared->is_lease_wanted[class] = true;
         lease->lease_at_ms = now_ms + database_retry_ms;

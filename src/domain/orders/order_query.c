@@ -39,11 +39,11 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
     return texts_list(&domain->db, order->id, texts, count);
 }
 
-enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
-                           size_t *count)
+enum iw_error order_findings(struct domain *domain, const struct order *order, struct text_finding **findings,
+                             size_t *count)
 {
     *count = 0;
-    return order->watermark_text == NULL ? IW_OK : texts_places(&domain->db, order->id, places, count);
+    return order->watermark_text == NULL ? IW_OK : texts_findings(&domain->db, order->id, findings, count);
 }
 
 bool order_file_is_missing(const struct order_file *file)

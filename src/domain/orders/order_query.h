@@ -33,8 +33,8 @@ enum iw_error order_texts(struct domain *domain, const struct order *order, stru
                           size_t *count) IW_MUST_USE;
 
 /* The copies that an extraction found, the newest order first. */
-enum iw_error order_places(struct domain *domain, const struct order *order, struct text_place **places,
-                           size_t *count) IW_MUST_USE;
+enum iw_error order_findings(struct domain *domain, const struct order *order, struct text_finding **findings,
+                             size_t *count) IW_MUST_USE;
 
 /* True if a file still waits for an upload. */
 bool order_file_is_missing(const struct order_file *file);

@@ -80,18 +80,18 @@ static struct name_request result_name_request(struct arena *arena, const struct
  */
 static enum iw_error names_settle(const struct db *db, const struct order_progress *order)
 {
-    struct result_slot *places;
+    struct result_slot *slots;
     unsigned count;
-    enum iw_error error = results_slots(db, order->id, &places, &count);
+    enum iw_error error = results_slots(db, order->id, &slots, &count);
     if (error != IW_OK)
         return error;
     struct name_request *requests = arena_array(db->context->arena, count + 1, sizeof *requests);
     for (unsigned i = 0; i < count; i++)
-        requests[i] = result_name_request(db->context->arena, order, &places[i]);
+        requests[i] = result_name_request(db->context->arena, order, &slots[i]);
     const char **names = name_list(db->context->arena, requests, count);
     for (unsigned i = 0; i < count && error == IW_OK; i++)
-        if (places[i].result_id != 0 && strcmp(places[i].result_name, names[i]) != 0)
-            error = results_rename(db, places[i].result_id, names[i]);
+        if (slots[i].result_id != 0 && strcmp(slots[i].result_name, names[i]) != 0)
+            error = results_rename(db, slots[i].result_id, names[i]);
     return error;
 }
 
