@@ -121,6 +121,11 @@ def messages_js(text):
         yield Block(text.count("\n", 0, found.start()) + 1, found[0].strip('"'))
 
 
+def messages_sql(text):
+    for found in re.finditer(r"COMMENT '((?:[^']|'')*)'", text):
+        yield Block(text.count("\n", 0, found.start()) + 1, found[1])
+
+
 def blocks_hash(text, mark="#"):
     lines, first = [], 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -191,12 +196,12 @@ READERS = {
     ".am": blocks_hash, ".inc": blocks_hash, ".m4": lambda text: blocks_hash(text, "dnl"), ".sql": lambda text: blocks_hash(text, "--"),
     ".conf": blocks_hash, ".conf.in": blocks_hash, ".service.in": blocks_hash, ".8": blocks_man, ".5": blocks_man, ".1": blocks_man,
 }
-MESSAGES = {".c": messages_c, ".h": messages_c, ".js": messages_js}
+MESSAGES = {".c": messages_c, ".h": messages_c, ".js": messages_js, ".sql": messages_sql}
 KINDS = {".md": "documents", ".8": "documents", ".5": "documents", ".1": "documents"}
 # Files whose messages, or whose whole text, other people wrote, or whose strings are programs. An applied migration never
 # changes, not even a comment, because src/db/migrate.c compares its checksum.
 NOT_MESSAGES = ("tests/", "tools/", "web/lib/", "web/pages/", "web/app.js")
-NOT_OURS = ("web/vendor/", "sql/0001_", "sql/0006_")
+NOT_OURS = ("web/vendor/", "sql/0001_", "sql/0003_", "sql/0006_")
 
 
 def suffix_of(name):
