@@ -7,7 +7,7 @@ root=$IMGWARD_ROOT
 python=$IMGWARD_PYTHON
 out=$IMGWARD_VAR/check
 counts=$out/counts
-# Why tests failed, repeated before the summary: the place of a failure may be thousands of lines above.
+# Why tests failed, repeated before the summary: a failure may be thousands of lines above.
 reasons=$out/reasons
 
 parts=(
@@ -30,13 +30,13 @@ parts=(
     "host#only by name: install, use, break, upgrade and remove the service on a booted Debian 12 and 13 (needs ./dev deps host)"
 )
 
-# On a terminal the line of the progress is cleared first.
+# On a terminal, the line of the progress is cleared first.
 say() {
     [ ! -t 1 ] || printf '\r\033[K'
     printf '%s\n' "$*"
 }
 
-# Adds to the sums: passed, failed, skipped. They are in a file, because parts may run in parallel.
+# Adds to the sums: passed, failed, skipped. The sums are in a file, because parts may run in parallel.
 count() { printf '%s %d %d %d\n' "$part" "$1" "$2" "${3:-0}" >>"$counts"; }
 
 failures() { awk '{ failed += $3 } END { print failed + 0 }' "$counts"; }
@@ -66,8 +66,8 @@ part_deps() {
 
 part_build() { check_one "$root/dev" build; }
 
-# CUnit's summary has a line "tests  TOTAL RAN PASSED FAILED INACTIVE". A program that died before it counts as one
-# failure, a program without a summary as one test.
+# CUnit's summary has a line "tests  TOTAL RAN PASSED FAILED INACTIVE". A program that died before the summary counts as
+# a failure, a program without a summary as a test.
 unit_count() {
     local logs trs
     mapfile -t logs < <(find "$1" -maxdepth 1 -name 'test_*.log')
@@ -94,7 +94,7 @@ unit_run() {
     rm -f "$tree"/test_*.log "$tree"/test_*.trs
     make -s -k -C "$tree" -j"$(nproc)" check >"$out/$part.log" 2>&1 || code=$?
     read -r -a numbers <<<"$(unit_count "$tree")"
-    # When make fails without a failed test, the tests did not compile.
+    # If make fails without a failed test, the tests did not compile.
     [ $code -eq 0 ] || [ "${numbers[1]}" -gt 0 ] || numbers[1]=1
     [ "${numbers[1]}" -eq 0 ] || { say "FAILED $part" && unit_why "$out/$part.log"; } | tee -a "$reasons"
     count "${numbers[@]}"
@@ -102,7 +102,7 @@ unit_run() {
 
 part_unit() { unit_run "$IMGWARD_BUILD"; }
 
-# Builds also the test programs, so that the part only runs them.
+# Also builds the test programs, so that the part only runs them.
 tree_sanitizers() {
     IMGWARD_BUILD=$IMGWARD_BUILD-asan IMGWARD_CONFIGURE=--enable-sanitizers "$root/dev" build &&
         make -s -k -C "$IMGWARD_BUILD-asan" -j"$(nproc)" check TESTS=
@@ -206,7 +206,7 @@ part_cluster() {
 
 tree_fuzz() { ! command -v clang >/dev/null || "$root/dev" fuzz --build; }
 
-# The part "unit" repeats inputs that fuzzers found. This part searches for new ones, three seconds per target.
+# The part "unit" repeats inputs that fuzzers found. This part searches for new inputs, three seconds per target.
 part_fuzz() {
     local code=0 targets
     targets=$(find "$root/tests/fuzz" -name 'fuzz_*.c' | wc -l)
@@ -247,7 +247,7 @@ dist_check() {
     return 1
 }
 
-# Boots machines, so it runs only when it is named. SUITES selects some: SUITES=bookworm ./dev check host.
+# Boots machines, so it runs only if it is named. SUITES selects some: SUITES=bookworm ./dev check host.
 part_host() {
     local suite code numbers
     [ "$(id -u)" -ne 0 ] || "$root/dev" deps host
@@ -267,8 +267,8 @@ parts_list() {
 
 part_is_wanted() { [[ ($wanted == "  " && $1 != @(host|quick|ways)) || $wanted == *" $1 "* ]]; }
 
-# The parts of a group run in parallel: most of them wait, each with separate stacks. "sanitizers" and "dist" compute, at
-# low priority. The output is printed one after the other.
+# The parts of a group run in parallel, each with separate stacks, because most of them wait. "sanitizers" and "dist" compute
+# at low priority. The output is printed one part after the other.
 groups=("unit lint ways" "api sdk" "fault rounds ops console" "cluster sanitizers dist")
 
 # Runs the wanted parts of a group.
@@ -287,7 +287,7 @@ parts_parallel() {
     for part in "${running[@]}"; do cat "$out/$part.out"; done
 }
 
-# The group that a part begins; "-" for another part of a group.
+# Prints the group that a part begins; "-" for another part of a group.
 group_of() {
     local group
     for group in "${groups[@]}"; do
@@ -295,15 +295,15 @@ group_of() {
     done
 }
 
-# Trees of later parts, in the order of their use.  They are built one after the other at low priority, while the parts
-# before them mostly wait.  A part stops the build of its tree and continues it itself: so it reports each failure.
+# Trees of later parts, in the order of their use. They are built one after the other at low priority, while earlier parts
+# mostly wait. A part stops the build of its tree and continues it itself, so that it reports each failure.
 trees=(rounds sanitizers fuzz)
 
 prefetch_start() {
     local tree before=
     for tree in "${trees[@]}"; do
         part_is_wanted "$tree" || continue
-        # A process group each, which can be stopped as a whole.
+        # Each build has a process group, which can be stopped as a whole.
         set -m
         {
             echo "$BASHPID" >"$out/$tree-prefetch.pid"
@@ -318,7 +318,7 @@ prefetch_start() {
     done
 }
 
-# Of the named trees, or of all.
+# Stops the builds of the named trees, or of all trees.
 prefetch_stop() {
     local tree file pid
     [ $# -gt 0 ] || set -- "${trees[@]}"
@@ -341,7 +341,7 @@ part_run() {
     say "== $part took $((SECONDS - begin)) s"
 }
 
-# Prints the running parts every five seconds, with the share of tests that pytest names.  A terminal shows one line.
+# Prints the running parts every five seconds, with the share of tests that pytest names. A terminal shows one line.
 progress_start() {
     local file name share text
     rm -f "$out"/*.running
@@ -386,7 +386,7 @@ main() {
         esac
         # Without a build, further parts would only fail.
         if [ "$part" = build ] && [ "$(failures)" -gt 0 ]; then break; fi
-        # A part that is named for itself has none before it to wait for.
+        # If only one part is named, there is no earlier part during which its tree could be built.
         if [ "$part" = build ] && [ $# -ne 1 ]; then prefetch_start; fi
     done
     [ ! -s "$reasons" ] || { say "== failures" && cat "$reasons"; }

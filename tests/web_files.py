@@ -75,7 +75,7 @@ def messages_table():
 
 
 def check_table():
-    """doc/messages.md must list the messages of src/base/message.h."""
+    """Compares doc/messages.md with the messages of src/base/message.h."""
     listed = [line for line in (ROOT / "doc" / "messages.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     wanted = list(messages_table())
     yield from (f"doc/messages.md: the row is missing or differs: {line}" for line in wanted if line not in listed)

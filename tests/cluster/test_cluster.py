@@ -25,7 +25,7 @@ def site():
 
 # ---------------------------------------------------------------- breakages
 def back_to_first(site, before):
-    """Both pools and both workers use the first node again."""
+    """Waits until both pools and both workers use the first node again."""
     site_module.until(lambda: site.changes("back") >= before + 4 and site.all_changed("back"), "the first node is used again", 180)
 
 

@@ -220,7 +220,7 @@ def store_full(setting):
 
 
 def store_full_long(setting):
-    """Longer than the retries of a file last: a full disk must not fail a file."""
+    """Fills the store for longer than the retries of a file last, because a full disk must not fail a file."""
     disk_full(setting, "store", 8)
 
 

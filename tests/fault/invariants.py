@@ -221,7 +221,7 @@ def store(stack, is_last=False):
 
 
 def uncleared(stack):
-    """Rows of finished orders that still name inputs."""
+    """Returns rows of finished orders that still name inputs."""
     return [f"file {row[0]} of an ended order still names {row[1]}" for row in stack.sql(
         "SELECT f.id, f.store_key FROM files f JOIN orders o ON o.id = f.order_id WHERE f.store_key IS NOT NULL AND "
         "o.status NOT IN ('pending', 'inProgress')")]

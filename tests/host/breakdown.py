@@ -49,7 +49,7 @@ def dropin(plan, unit, text):
 
 
 def memory(plan):
-    """A small MemoryMax, without the limit of the image process that would refuse the picture before."""
+    """Sets a small MemoryMax, without the limit of the image process that would refuse the picture before."""
     config = plan.main.read(plan.stack.config_path)
     dropin(plan, "imgward-worker", "MemoryMax=160M\n")
     plan.stack.set("image", memory_max_bytes="4294967296")
@@ -71,7 +71,7 @@ def memory(plan):
 
 
 def disk(plan):
-    """A small file system as the store is filled under load, then emptied."""
+    """Fills a small file system as the store under load, then empties it."""
     main, store = plan.main, "/var/lib/imgward/store"
     config = main.read(plan.stack.config_path)
     main.run("systemctl", "stop", *UNITS)
@@ -101,7 +101,7 @@ def disk(plan):
 
 
 def clock(plan):
-    """libfaketime moves the clock of MariaDB and of our programs, because the machine shares the clock of its host."""
+    """Moves the clock of MariaDB and of our programs by libfaketime, because the machine shares the clock of its host."""
     main = plan.main
     main.shell("apt-get install -q -y --no-install-recommends libfaketime >/dev/null")
     library = main.shell("dpkg -L libfaketime | grep '/libfaketime.so.1$'").strip()
@@ -223,7 +223,7 @@ def uninstalled(machine):
 
 
 def small(plan):
-    """Everything runs on one core and 1 GiB: MariaDB, Redis, nginx, the console and an order of 24 megapixels."""
+    """Runs everything on one core and 1 GiB: MariaDB, Redis, nginx, the console and an order of 24 megapixels."""
     check = plan.report.check
     machine = plan.report.must("a machine of one core and 1 GiB", plan.machine_new, "small", memory_bytes=1 << 30, cpus="0")
     check("installation on it", plan.install_quick, machine)

@@ -159,7 +159,7 @@ def crop(path):
 
 
 def rows_of(options, network, encoders, paths):
-    """A row for each picture and upload; the strengths take turns."""
+    """Returns a row for each picture and upload; the strengths take turns."""
     rows = []
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         for seed, path in enumerate(paths):

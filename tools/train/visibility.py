@@ -158,7 +158,7 @@ class Visibility:
         return means, (peaks + 1e-20) ** (1 / POOLING)
 
     def local(self, d):
-        """N x 1 x H/8 x W/8."""
+        """Returns N x 1 x H/8 x W/8."""
         return self.cells(d)[1]
 
 
