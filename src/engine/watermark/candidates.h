@@ -18,18 +18,19 @@
 struct candidates;
 
 /*
- * Returns NULL if memory is short. The tables (about 400 KiB) belong to the workspace, the numbers to the
- * caller.
+ * mask is XORed with each number before it is encoded. Returns NULL if memory is short. The words (64 bytes a
+ * number) belong to the workspace, the numbers and the code to the caller.
  */
-struct candidates *candidates_new(const struct watermark_candidates *numbers, const struct polar *polar,
-                                  struct workspace *workspace);
+struct candidates *candidates_new(const struct watermark_candidates *numbers, uint64_t mask,
+                                  const struct polar *polar, struct workspace *workspace);
 
 /*
- * Finds the candidate whose word agrees best with the ratios (positive: a coded 0). mask is XORed with each
- * number before it is encoded. Returns the sum over all bits of the ratio times the sign of the word.
+ * Finds the candidate whose word agrees best with the ratios (positive: a coded 0). deviation is that of a
+ * word's sum in an unmarked picture. Returns the sum over all bits of the ratio times the sign of the word,
+ * or 0 if all candidates are far below the threshold.
  */
-float candidates_best(struct candidates *candidates, uint64_t mask, const float ratios[polar_length],
-                      uint64_t *number);
+double candidates_best(const struct candidates *candidates, const float ratios[polar_length],
+                       double deviation, uint64_t *number);
 
 /* Returns the least correlation, in standard deviations, at which a candidate is certain. */
 double candidates_correlation_least(const struct candidates *candidates);

@@ -206,6 +206,6 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
     if (candidates == NULL)
         return false;
     *correlation =
-        correlation_of(reader, (double)candidates_best(candidates, number_mask, reader->ratios, number));
+        correlation_of(reader, candidates_best(candidates, reader->ratios, deviation_of(reader), number));
     return *correlation >= candidates_correlation_least(candidates);
 }

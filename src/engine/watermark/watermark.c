@@ -706,7 +706,8 @@ static enum iw_error candidates_prepare(struct reading *reading,
 {
     if (candidates == NULL || candidates->count == 0)
         return IW_OK;
-    reading->candidates = candidates_new(candidates, reading->reader.polar, reading->reader.workspace);
+    reading->candidates = candidates_new(candidates, reading->reader.lattice->number_mask,
+                                         reading->reader.polar, reading->reader.workspace);
     reading->reader.candidates = reading->under.candidates = reading->candidates;
     return reading->candidates == NULL ? IW_NO_MEMORY : IW_OK;
 }

@@ -19,21 +19,27 @@ static void candidates_are_compared(void)
     workspace_init(&workspace);
     for (unsigned i = 0; i < count; i++)
         list[i] = random_number(&seed);
-    struct candidates *candidates = candidates_new(&numbers, polar, &workspace);
+    struct candidates *candidates = candidates_new(&numbers, mask, polar, &workspace);
     CU_ASSERT_PTR_NOT_NULL_FATAL(candidates);
     /* sqrt(2 ln(300 * 256 * 10^9)) */
     CU_ASSERT_DOUBLE_EQUAL(candidates_correlation_least(candidates), 7.997, 0.001);
     for (unsigned right = 0; right < count; right += 23) {
         double sum = 0;
+        double squares = 0;
 
         polar_encode(polar, list[right] ^ mask, word);
         for (unsigned i = 0; i < polar_length; i++) {
             ratios[i] = (float)(0.3 * word[i] + random_gauss(&seed));
             sum += (double)(ratios[i] * (float)word[i]);
+            squares += (double)(ratios[i] * ratios[i]);
         }
-        CU_ASSERT_DOUBLE_EQUAL((double)candidates_best(candidates, mask, ratios, &number), sum, 0.01);
+        CU_ASSERT_DOUBLE_EQUAL(candidates_best(candidates, ratios, sqrt(squares), &number), sum, 0.01);
         CU_ASSERT_EQUAL(number, list[right]);
     }
+    /* A word that is not in the list does not reach the threshold in half of its bits. */
+    for (unsigned i = 0; i < polar_length; i++)
+        ratios[i] = 1;
+    CU_ASSERT_EQUAL(candidates_best(candidates, ratios, sqrt(polar_length), &number), 0);
     workspace_fini(&workspace);
     polar_free(polar);
 }
