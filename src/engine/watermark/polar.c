@@ -140,6 +140,13 @@ static uint32_t check_of(uint64_t number)
     return check;
 }
 
+ENGINE_CLONES
+static void signs_multiply(int8_t *restrict to, const int8_t *restrict by, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        to[i] = (int8_t)(to[i] * by[i]);
+}
+
 void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_length])
 {
     const uint64_t message[2] = {number, check_of(number)};
@@ -153,31 +160,43 @@ void polar_encode(const struct polar *polar, uint64_t number, int8_t word[polar_
         }
     }
     for (unsigned half = 1; half < polar_length; half *= 2)
-        for (unsigned i = 0; i < polar_length; i++)
-            if ((i & half) == 0)
-                word[i] = (int8_t)(word[i] * word[i + half]);
+        for (unsigned first = 0; first < polar_length; first += 2 * half)
+            signs_multiply(word + first, word + first + half, half);
+}
+
+/* Returns the lesser of two numbers >= 0, also if a is not a number. Loops with integers become vectors. */
+ENGINE_INLINE float least_of(float a, float b)
+{
+    union {
+        float real;
+        int32_t bits;
+    } one = {a}, other = {b};
+
+    one.bits = one.bits < other.bits ? one.bits : other.bits;
+    return one.real;
 }
 
 /* Returns log(1 + exp(-x)) for x >= 0, from the table. */
-static float tail(const struct polar *polar, float x)
+ENGINE_INLINE float tail(const float *table, float x)
 {
-    float place = x * (table_steps / table_reach);
-
-    if (!(place < table_steps)) /* also if it is not a number */
-        return 0;
+    float place = least_of(x * (table_steps / table_reach), table_steps);
     int step = (int)place;
-    return polar->penalty_table[step] +
-           (place - (float)step) * (polar->penalty_table[step + 1] - polar->penalty_table[step]);
+
+    return table[step] + (place - (float)step) * (table[step + 1] - table[step]);
 }
 
-/* Returns the log-likelihood ratio of the XOR of two bits. */
-static float boxplus(const struct polar *polar, float a, float b)
+/* Computes the log-likelihood ratios of the XOR of two bits. */
+ENGINE_CLONES
+static void boxplus(const float *restrict table, const float *restrict a, const float *restrict b,
+                    unsigned count, float *restrict to)
 {
-    float one = fabsf(a), other = fabsf(b);
-    float least = one < other ? one : other;
-    float magnitude = least + tail(polar, one + other) - tail(polar, fabsf(one - other));
+    for (unsigned i = 0; i < count; i++) {
+        float one = fabsf(a[i]);
+        float other = fabsf(b[i]);
+        float magnitude = least_of(one, other) + tail(table, one + other) - tail(table, fabsf(one - other));
 
-    return (a < 0) == (b < 0) ? magnitude : -magnitude;
+        to[i] = magnitude * copysignf(1, a[i]) * copysignf(1, b[i]);
+    }
 }
 
 static float *ratios_of(struct polar *polar, const struct path *path, unsigned layer)
@@ -194,8 +213,7 @@ static void descend_left(struct polar *polar, unsigned layer)
 
         polar->paths[p].ratio_slot[layer + 1] = (uint8_t)p;
         float *to = ratios_of(polar, &polar->paths[p], layer + 1);
-        for (unsigned i = 0; i < half; i++)
-            to[i] = boxplus(polar, from[i], from[i + half]);
+        boxplus(polar->penalty_table, from, from + half, half, to);
     }
 }
 
@@ -212,6 +230,26 @@ static void descend_right(struct polar *polar, unsigned layer)
         for (unsigned i = 0; i < half; i++)
             to[i] = from[i + half] + (float)left[i] * from[i];
     }
+}
+
+/*
+ * Drops the paths that no decision of a node keeps below the greatest penalty: every ratio costs at least
+ * the penalty of the sign it has.
+ */
+static void paths_prune(struct polar *polar, unsigned layer)
+{
+    unsigned kept = 0;
+
+    for (unsigned p = 0; p < polar->path_count; p++) {
+        const float *ratios = ratios_of(polar, &polar->paths[p], layer);
+        float least = 0;
+
+        for (unsigned i = 0; i < node_length(layer); i++)
+            least += tail(polar->penalty_table, fabsf(ratios[i]));
+        if (polar->paths[p].penalty + (double)least <= polar->penalty_most)
+            polar->paths[kept++] = polar->paths[p];
+    }
+    polar->path_count = kept;
 }
 
 /* Combines the children's decisions of every path into the node's decisions. */
@@ -241,7 +279,8 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
         float sum = 0;
 
         for (unsigned i = 0; i < length; i++)
-            sum += ratios[i] >= 0 ? tail(polar, ratios[i]) : tail(polar, -ratios[i]) - ratios[i];
+            sum += ratios[i] >= 0 ? tail(polar->penalty_table, ratios[i])
+                                  : tail(polar->penalty_table, -ratios[i]) - ratios[i];
         polar->paths[p].penalty += (double)sum;
     }
     memset(result, 1, (size_t)polar->path_count * length);
@@ -282,7 +321,7 @@ static void repeated_decide(struct polar *polar, unsigned layer, int8_t *result)
         float one = 0;
 
         for (unsigned i = 0; i < length; i++) {
-            float least = tail(polar, fabsf(ratios[i]));
+            float least = tail(polar->penalty_table, fabsf(ratios[i]));
 
             zero += ratios[i] >= 0 ? least : least - ratios[i];
             one += ratios[i] >= 0 ? least + ratios[i] : least;
@@ -322,6 +361,7 @@ static void node_decide(struct polar *polar, unsigned node, unsigned layer, int8
     for (unsigned p = 0; p < polar->path_count; p++)
         polar->paths[p].left_slot[layer] = (uint8_t)p;
     descend_right(polar, layer);
+    paths_prune(polar, layer + 1);
     node_decide(polar, 2 * node + 1, layer + 1, polar->right[layer]);
     ascend(polar, layer, result);
 }
@@ -335,7 +375,7 @@ static double penalty_of(const struct polar *polar, const float ratios[polar_len
     double penalty = -sum / 2;
 
     for (unsigned i = 0; i < polar_length; i++)
-        penalty += (double)(fabsf(ratios[i]) / 2 + tail(polar, fabsf(ratios[i])));
+        penalty += (double)(fabsf(ratios[i]) / 2 + tail(polar->penalty_table, fabsf(ratios[i])));
     return penalty + rounding_most;
 }
 
