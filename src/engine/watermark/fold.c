@@ -148,4 +148,5 @@ void fold_field(const struct fold *fold, const struct fold_basis *basis, double 
     half_fill(basis, false, radius, scratch, field);
     period_take(fold, -1, scratch->period);
     half_fill(basis, true, radius, scratch, field);
+    soft_noise_fill(field);
 }

@@ -214,33 +214,59 @@ static bool posed_take(const struct pose *pose, double kx, double ky, double fre
     return fabs(frequency[0]) <= frequency_most && fabs(frequency[1]) <= frequency_most;
 }
 
-/* Reads a lattice point, and the power half-way to the next point. */
-static void point_posed(const struct spectrum *spectrum, const struct pose *pose, int kx, int ky,
-                        struct soft_field *field)
+/* Phases from the sample at place 0 to the pattern's origin. They are linear in kx and ky. */
+struct turns {
+    struct value across[lattice_reach + 1];
+    struct value down[soft_side];
+};
+
+static void turns_fill(const struct spectrum *spectrum, const struct pose *pose, struct turns *turns)
 {
+    double steps[2];
+
+    for (int i = 0; i < 2; i++)
+        steps[i] = (spectrum_corner_turn(spectrum, pose->matrix[2 * i], pose->matrix[2 * i + 1]) -
+                    2 * M_PI * pose->offset[i]) /
+                   lattice_period;
+    for (int kx = 0; kx <= lattice_reach; kx++)
+        turns->across[kx] = (struct value){(float)cos(kx * steps[0]), (float)sin(kx * steps[0])};
+    for (int ky = -lattice_reach; ky <= lattice_reach; ky++)
+        turns->down[ky + lattice_reach] =
+            (struct value){(float)cos(ky * steps[1]), (float)sin(ky * steps[1])};
+}
+
+static struct value product_of(struct value a, struct value b)
+{
+    return (struct value){a.real * b.real - a.imaginary * b.imaginary,
+                          a.real * b.imaginary + a.imaginary * b.real};
+}
+
+/* Reads a lattice point, and the power half-way to the next point. */
+static void point_posed(const struct spectrum *spectrum, const struct pose *pose, const struct turns *turns,
+                        int kx, int ky, struct soft_field *field)
+{
+    int row = ky + lattice_reach;
     double frequency[2];
 
-    if (posed_take(pose, kx, ky, frequency)) {
-        double turn = -2 * M_PI * (kx * pose->offset[0] + ky * pose->offset[1]) / lattice_period;
-        struct value at = spectrum_at(spectrum, frequency[0], frequency[1]);
-        float cosine = (float)cos(turn);
-        float sine = (float)sin(turn);
-
-        field->on[kx][ky + lattice_reach] =
-            (struct value){at.real * cosine - at.imaginary * sine, at.real * sine + at.imaginary * cosine};
-    }
+    if (posed_take(pose, kx, ky, frequency))
+        field->on[kx][row] = product_of(spectrum_corner_at(spectrum, frequency[0], frequency[1]),
+                                        product_of(turns->across[kx], turns->down[row]));
     if (posed_take(pose, kx + 0.5, ky + 0.5, frequency))
-        field->between[kx][ky + lattice_reach] = spectrum_power_at(spectrum, frequency[0], frequency[1]);
+        field->between[kx][row] = spectrum_power_at(spectrum, frequency[0], frequency[1]);
 }
 
 static void field_posed(const struct spectrum *spectrum, const struct pose *pose, double radius,
                         struct soft_field *field)
 {
+    struct turns turns;
+
+    turns_fill(spectrum, pose, &turns);
     memset(field, 0, sizeof *field);
     for (int kx = 0; kx <= lattice_reach; kx++)
         for (int ky = -lattice_reach; ky <= lattice_reach; ky++)
             if (soft_is_needed(kx, ky, radius))
-                point_posed(spectrum, pose, kx, ky, field);
+                point_posed(spectrum, pose, &turns, kx, ky, field);
+    soft_noise_fill(field);
 }
 
 bool reader_read_posed(struct reader *reader, const struct spectrum *luma, const struct spectrum *blue,

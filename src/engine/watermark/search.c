@@ -75,7 +75,8 @@ struct search {
     struct spectrum luma;
     struct spectrum blue;
     bool has_blue;
-    float *noise; /* mean power around each bin of luma's grid */
+    float *noise;  /* mean power around each bin of luma's grid */
+    float *ratios; /* of power to noise, at each bin of luma's grid; its first two rows follow again */
     uint8_t *polar_map;
     int rho_count;
     int scale_count;
@@ -115,10 +116,10 @@ static bool noise_estimate(struct search *search, float *power)
     size_t count = (size_t)luma->rows * (size_t)columns;
     int radius = (int)(noise_share * fmin(luma->columns, luma->rows)) + 2;
 
-    search->noise = workspace_take(workspace, count, sizeof(float));
+    search->noise = workspace_take_unset(workspace, count, sizeof(float));
     size_t mark = workspace_mark(workspace);
-    float *capped = workspace_take(workspace, count, sizeof(float));
-    float *scratch = workspace_take(workspace, count, sizeof(float));
+    float *capped = workspace_take_unset(workspace, count, sizeof(float));
+    float *scratch = workspace_take_unset(workspace, count, sizeof(float));
     if (workspace->failed)
         return false;
     memcpy(capped, power, count * sizeof *power);
@@ -138,27 +139,30 @@ static float noise_at(const struct search *search, double fx, double fy)
         fy = -fy;
     }
     int column = (int)(fx * luma->columns + 0.5);
-    int row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5) % luma->rows;
+    int row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5);
+    if (row >= luma->rows)
+        row = 0;
     return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + noise_least;
 }
 
-/* Interpolates the ratio of power to noise between the four bins around a frequency. */
-static float ratio_around(const struct search *search, const float *ratios, double fx, double fy)
+/*
+ * Interpolates the ratio of power to noise between the four bins around a frequency below frequency_high,
+ * fx >= 0. turn is 1 if fy < 0, else 0: the grid is periodic.
+ */
+ENGINE_INLINE float ratio_around(const struct search *search, double fx, double fy, double turn)
 {
-    const struct spectrum *luma = &search->luma;
-    int columns = luma->columns / 2 + 1;
-    int column = (int)(fx * luma->columns);
-    double place = (fy < 0 ? fy + 1 : fy) * luma->rows;
-    int row = (int)place % luma->rows;
-    int below = (row + 1) % luma->rows;
-    const float *a = ratios + (size_t)row * (size_t)columns + column;
-    const float *b = ratios + (size_t)below * (size_t)columns + column;
-    int next = column + 1 < columns;
+    double across = fx * search->luma.columns;
+    double down = (fy + turn) * search->luma.rows;
+    int columns = search->luma.columns / 2 + 1;
+    int column = (int)across;
+    int row = (int)down;
+    const float *a = search->ratios + row * columns + column;
+    const float *b = a + columns;
+    float wx = (float)(across - column);
+    float wy = (float)(down - row);
+    float upper = a[0] + wx * (a[1] - a[0]);
+    float lower = b[0] + wx * (b[1] - b[0]);
 
-    float wx = (float)(fx * luma->columns - column);
-    float wy = (float)(place - (int)place);
-    float upper = a[0] + wx * (a[next] - a[0]);
-    float lower = b[0] + wx * (b[next] - b[0]);
     return upper + wy * (lower - upper);
 }
 
@@ -176,28 +180,24 @@ static uint8_t polar_mean(const struct search *search)
 }
 
 /* Fills one angle of the map: the ratios along a ray. */
-static void ray_fill(const struct search *search, const float *ratios, int angle, const double *frequencies)
+ENGINE_CLONES
+static void ray_fill(const struct search *search, int angle, const double *frequencies)
 {
     double cosine = cos(M_PI * angle / map_angles - M_PI / 2);
     double sine = sin(M_PI * angle / map_angles - M_PI / 2);
+    double turn = sine < 0;
+    double most = frequency_high / fmax(cosine, fabs(sine));
     uint8_t *map = search->polar_map + (size_t)angle * (size_t)search->rho_count;
 
-    for (int rho = 0; rho < search->rho_count; rho++) {
-        double fx = frequencies[rho] * cosine;
-        double fy = frequencies[rho] * sine;
-        float ratio = 0;
+    for (int rho = 0; rho < search->rho_count && frequencies[rho] < most; rho++) {
+        float ratio = ratio_around(search, frequencies[rho] * cosine, frequencies[rho] * sine, turn);
 
-        if (fabs(fx) < frequency_high && fabs(fy) < frequency_high)
-            ratio = ratio_around(search, ratios, fx, fy);
         map[rho] = (uint8_t)((ratio < power_cap ? ratio : power_cap) * byte_scale);
     }
 }
 
-/*
- * Resamples the spectrum over angle and log frequency, one byte per place. power becomes the ratio of power
- * to noise.
- */
-static bool polar_fill(struct search *search, float *power, size_t count)
+/* Resamples the ratios over angle and log frequency, one byte per place. */
+static bool polar_fill(struct search *search)
 {
     struct workspace *workspace = search->reader->workspace;
     size_t mark = workspace_mark(workspace);
@@ -207,9 +207,8 @@ static bool polar_fill(struct search *search, float *power, size_t count)
         return false;
     for (int rho = 0; rho < search->rho_count; rho++)
         frequencies[rho] = frequency_low * exp(rho * rho_step);
-    powers_divide(power, search->noise, count);
     for (int angle = 0; angle < map_angles; angle++)
-        ray_fill(search, power, angle, frequencies);
+        ray_fill(search, angle, frequencies);
     workspace_rewind(workspace, mark);
     return true;
 }
@@ -430,21 +429,21 @@ static bool tone_at(const struct search *search, const struct pose *pose, unsign
  */
 static float pose_score(const struct search *search, struct candidate *candidate)
 {
+    double frequencies[lattice_tones][2];
+    float powers[lattice_tones];
+    unsigned count = 0;
     double product = 1;
-    float expected = 0;
 
     candidate_pose(candidate);
-    for (unsigned i = 0; i < lattice_tones; i++) {
-        double frequency[2];
+    for (unsigned i = 0; i < lattice_tones; i++)
+        count += tone_place(search, &candidate->pose, i, frequencies[count]);
+    spectrum_powers_take(&search->luma, (const double(*)[2])frequencies, count, powers);
+    for (unsigned i = 0; i < count; i++) {
+        float power = powers[i] / noise_at(search, frequencies[i][0], frequencies[i][1]);
 
-        if (!tone_place(search, &candidate->pose, i, frequency))
-            continue;
-        float power = spectrum_power_at(&search->luma, frequency[0], frequency[1]) /
-                      noise_at(search, frequency[0], frequency[1]);
         product *= 1 + (double)(power < power_most ? power : power_most);
-        expected += 0.6f;
     }
-    return (float)log(product) - expected;
+    return (float)log(product) - 0.6f * (float)count;
 }
 
 /*
@@ -481,24 +480,39 @@ static void candidate_refine(const struct search *search, struct candidate *cand
     }
 }
 
+/* Reads the tones in a pose relative to their keyed phases, with large ones capped; 0 beyond the band. */
+static void tones_take(const struct search *search, const struct pose *pose,
+                       struct value tones[lattice_tones])
+{
+    memset(tones, 0, lattice_tones * sizeof *tones);
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        const struct lattice_tone *tone = &search->reader->lattice->tones[i];
+        struct value at;
+
+        if (!tone_at(search, pose, i, &at))
+            continue;
+        float size = sqrtf(at.real * at.real + at.imaginary * at.imaginary);
+        size = size > 3 ? 3 / size : 1;
+        tones[i] = (struct value){size * (at.real * tone->cosine + at.imaginary * tone->sine),
+                                  size * (at.imaginary * tone->cosine - at.real * tone->sine)};
+    }
+}
+
 /* Finds the offset at which the tones' phases agree best, and the score of that offset. */
 static void candidate_fit(struct search *search, struct candidate *candidate)
 {
+    struct value tones[lattice_tones];
     float best = 0;
     int place = 0;
 
+    tones_take(search, &candidate->pose, tones);
     memset(search->fit, 0, sizeof *search->fit * fit_side * fit_side);
     for (unsigned i = 0; i < lattice_tones; i++) {
         const struct lattice_tone *tone = &search->reader->lattice->tones[i];
         size_t bin = (size_t)((tone->ky + fit_side) % fit_side) * fit_side + (size_t)tone->kx;
-        struct value value;
 
-        if (!tone_at(search, &candidate->pose, i, &value))
-            continue;
-        float size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
-        size = size > 3 ? 3 / size : 1;
-        search->fit[bin][0] = size * (value.real * tone->cosine + value.imaginary * tone->sine);
-        search->fit[bin][1] = size * (value.imaginary * tone->cosine - value.real * tone->sine);
+        search->fit[bin][0] = tones[i].real;
+        search->fit[bin][1] = tones[i].imaginary;
     }
     fftwf_execute(search->fit_plan);
     for (int at = 0; at < fit_side * fit_side; at++) {
@@ -513,24 +527,16 @@ static void candidate_fit(struct search *search, struct candidate *candidate)
 }
 
 /* Returns the agreement of the tones with an offset. */
-static float offset_score(const struct search *search, const struct pose *pose)
+static float offset_score(const struct search *search, const struct value tones[lattice_tones],
+                          const double offset[2])
 {
     float sum = 0;
 
     for (unsigned i = 0; i < lattice_tones; i++) {
         const struct lattice_tone *tone = &search->reader->lattice->tones[i];
-        double turn = 2 * M_PI * (tone->kx * pose->offset[0] + tone->ky * pose->offset[1]) / lattice_period;
-        float cosine = (float)cos(turn);
-        float sine = (float)sin(turn);
-        struct value value;
+        double turn = 2 * M_PI * (tone->kx * offset[0] + tone->ky * offset[1]) / lattice_period;
 
-        if (!tone_at(search, pose, i, &value))
-            continue;
-        float size = sqrtf(value.real * value.real + value.imaginary * value.imaginary);
-        size = size > 3 ? 3 / size : 1;
-        float real = value.real * tone->cosine + value.imaginary * tone->sine;
-        float imaginary = value.imaginary * tone->cosine - value.real * tone->sine;
-        sum += size * (real * cosine + imaginary * sine);
+        sum += tones[i].real * (float)cos(turn) + tones[i].imaginary * (float)sin(turn);
     }
     return sum;
 }
@@ -538,19 +544,21 @@ static float offset_score(const struct search *search, const struct pose *pose)
 static void offset_refine(const struct search *search, struct pose *pose)
 {
     double step = lattice_period / (2.0 * fit_side);
-    float best = offset_score(search, pose);
+    struct value tones[lattice_tones];
 
+    tones_take(search, pose, tones);
+    float best = offset_score(search, tones, pose->offset);
     for (int round = 0; round < 12; round++) {
         bool is_better = false;
 
         for (int i = 0; i < 4; i++) {
-            struct pose tried = *pose;
+            double tried[2] = {pose->offset[0], pose->offset[1]};
 
-            tried.offset[i / 2] += i & 1 ? -step : step;
-            float score = offset_score(search, &tried);
+            tried[i / 2] += i & 1 ? -step : step;
+            float score = offset_score(search, tones, tried);
             if (score > best) {
                 best = score;
-                *pose = tried;
+                memcpy(pose->offset, tried, sizeof tried);
                 is_better = true;
             }
         }
@@ -716,7 +724,8 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     size_t count = (size_t)search->luma.rows * (size_t)(search->luma.columns / 2 + 1);
     search->rho_count = (int)(log(0.7 / frequency_low) / rho_step);
     search->scale_count = (int)(log(scale_high / scale_low) / rho_step);
-    float *power = workspace_take(workspace, count, sizeof *power);
+    float *power = workspace_take_unset(
+        workspace, count / (size_t)search->luma.rows * ((size_t)search->luma.rows + 2), sizeof *power);
     search->polar_map = workspace_take(workspace, (size_t)map_angles * (size_t)search->rho_count, 1);
     search->scores = workspace_take(workspace, (size_t)search->scale_count, sizeof *search->scores);
     search->fit = workspace_take(workspace, fit_side * fit_side, sizeof *search->fit);
@@ -725,7 +734,10 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     powers_take(search->luma.grid, power, count);
     if (!noise_estimate(search, power))
         return false;
-    if (!polar_fill(search, power, count))
+    powers_divide(power, search->noise, count);
+    memcpy(power + count, power, 2 * (count / (size_t)search->luma.rows) * sizeof *power);
+    search->ratios = power;
+    if (!polar_fill(search))
         return false;
     /* Places without data get the mean, so that scores at different scales are comparable. */
     uint8_t mean = polar_mean(search);

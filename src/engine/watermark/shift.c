@@ -46,7 +46,7 @@ static struct value tone_value(const struct reader *reader, const struct lattice
 
         sum.real += at.real;
         sum.imaginary += at.imaginary;
-        noise += soft_noise_around(&reader->luma[class], tone->kx, tone->ky);
+        noise += reader->luma[class].noise[tone->kx][tone->ky + lattice_reach];
     }
     if (noise <= 0)
         return (struct value){0, 0};

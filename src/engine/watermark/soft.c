@@ -5,7 +5,7 @@
 
 /* No published source; `./dev bench watermark` measures the effect. */
 enum {
-    noise_radius = 3, /* lattice steps */
+    noise_side = 6, /* half points */
     parts_max = 4 * lattice_points_max
 };
 static const double ring_prior_points = 300.0; /* weight of the band's mean in an estimate, in points */
@@ -33,7 +33,6 @@ struct part {
 struct soft_reader {
     unsigned count;
     struct part parts[parts_max];
-    float noise[lattice_points_max];
     struct value scaled[lattice_points_max];
     float ratios[polar_length];
     double evidence; /* of the sources that were added last */
@@ -49,23 +48,47 @@ bool soft_is_needed(int kx, int ky, double radius)
     return kx * kx + ky * ky <= (radius + 2) * (radius + 2);
 }
 
-float soft_noise_around(const struct soft_field *field, int kx, int ky)
+/* Returns the power after a row of column x; the other half of the plane mirrors this one. */
+static float between_at(const struct soft_field *field, int x, int row)
 {
-    float sum = 0;
-    int count = 0;
+    int column = x < 0 ? -x - 1 : x;
 
-    for (int x = kx - noise_radius; x < kx + noise_radius; x++) {
-        for (int y = ky - noise_radius; y < ky + noise_radius; y++) {
-            int column = x < 0 ? -x - 1 : x;
-            int row = (x < 0 ? -y - 1 : y) + lattice_reach;
+    if (x < 0)
+        row = 2 * lattice_reach - 1 - row;
+    return column <= lattice_reach && row >= 0 && row < soft_side ? field->between[column][row] : 0;
+}
 
-            if (column > lattice_reach || row < 0 || row >= soft_side || field->between[column][row] <= 0)
-                continue;
-            sum += field->between[column][row];
-            count++;
+/* Sums the known powers, and counts them, first along the columns and then across. */
+void soft_noise_fill(struct soft_field *field)
+{
+    float sums[lattice_reach + 1 + noise_side][soft_side];
+    float counts[lattice_reach + 1 + noise_side][soft_side];
+
+    for (int x = 0; x < lattice_reach + 1 + noise_side; x++) {
+        float line[soft_side + noise_side];
+
+        for (int i = 0; i < soft_side + noise_side; i++)
+            line[i] = between_at(field, x - noise_side / 2, i - noise_side / 2);
+        for (int row = 0; row < soft_side; row++) {
+            sums[x][row] = counts[x][row] = 0;
+            for (int i = 0; i < noise_side; i++) {
+                sums[x][row] += line[row + i];
+                counts[x][row] += line[row + i] > 0 ? 1 : 0;
+            }
         }
     }
-    return count > 0 ? sum / (float)count : 0;
+    for (int x = 0; x <= lattice_reach; x++) {
+        for (int row = 0; row < soft_side; row++) {
+            float sum = 0;
+            float count = 0;
+
+            for (int i = 0; i < noise_side; i++) {
+                sum += sums[x + i][row];
+                count += counts[x + i][row];
+            }
+            field->noise[x][row] = count > 0 ? sum / count : 0;
+        }
+    }
 }
 
 struct ring_excess {
@@ -85,7 +108,7 @@ static struct ring_excess band_scale(struct soft_reader *reader, const struct la
     for (unsigned i = 0; i < band->count; i++) {
         const struct lattice_point *point = &band->points[i];
         struct value at = field->on[point->kx][point->ky + lattice_reach];
-        float noise = soft_noise_around(field, point->kx, point->ky);
+        float noise = field->noise[point->kx][point->ky + lattice_reach];
         float factor = noise > 0 ? 1 / sqrtf(noise) : 0;
 
         reader->scaled[i] = (struct value){at.real * factor, at.imaginary * factor};

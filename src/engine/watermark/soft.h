@@ -19,6 +19,7 @@ enum { soft_side = 2 * lattice_reach + 2 };
 struct soft_field {
     struct value on[lattice_reach + 1][soft_side]; /* at (kx, ky - lattice_reach) */
     float between[lattice_reach + 1][soft_side];   /* power half a step further in both directions */
+    float noise[lattice_reach + 1][soft_side]; /* at each point: the mean power of the half points around */
 };
 
 struct soft_reader;
@@ -28,8 +29,8 @@ struct soft_reader *soft_new(struct workspace *workspace);
 /* Returns true if a band of this radius needs the point or the half point after it. */
 bool soft_is_needed(int kx, int ky, double radius);
 
-/* Returns the noise at a lattice point: the mean power of the half points around it. */
-float soft_noise_around(const struct soft_field *field, int kx, int ky);
+/* Computes the noise of a field from the powers between its points. Powers of 0 are not known. */
+void soft_noise_fill(struct soft_field *field);
 
 /* A field and its band. */
 struct soft_source {

@@ -202,9 +202,8 @@ static struct value taps_sum_around(const struct spectrum *spectrum, int column,
     return sum;
 }
 
-/* Returns the value at fx >= 0, without the phase of half a sample. */
-ENGINE_CLONES
-static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
+/* Returns the value at fx >= 0 relative to the sample at place 0. */
+ENGINE_INLINE struct value taps_value(const struct spectrum *spectrum, double fx, double fy)
 {
     float across[spectrum_taps];
     float down[spectrum_taps];
@@ -220,6 +219,12 @@ static struct value value_unturned(const struct spectrum *spectrum, double fx, d
     return sum;
 }
 
+ENGINE_CLONES
+static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
+{
+    return taps_value(spectrum, fx, fy);
+}
+
 float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy)
 {
     struct value value = fx < 0 ? value_unturned(spectrum, -fx, -fy) : value_unturned(spectrum, fx, fy);
@@ -227,25 +232,37 @@ float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy)
     return value.real * value.real + value.imaginary * value.imaginary;
 }
 
+ENGINE_CLONES
+void spectrum_powers_take(const struct spectrum *spectrum, const double (*frequencies)[2], unsigned count,
+                          float *powers)
+{
+    for (unsigned i = 0; i < count; i++) {
+        double side = frequencies[i][0] < 0 ? -1 : 1;
+        struct value value = taps_value(spectrum, side * frequencies[i][0], side * frequencies[i][1]);
+
+        powers[i] = value.real * value.real + value.imaginary * value.imaginary;
+    }
+}
+
+struct value spectrum_corner_at(const struct spectrum *spectrum, double fx, double fy)
+{
+    if (fx >= 0)
+        return value_unturned(spectrum, fx, fy);
+    struct value sum = value_unturned(spectrum, -fx, -fy);
+    return (struct value){sum.real, -sum.imaginary};
+}
+
+double spectrum_corner_turn(const struct spectrum *spectrum, double fx, double fy)
+{
+    return -M_PI * ((spectrum->width % 2 == 0 ? fx : 0) + (spectrum->height % 2 == 0 ? fy : 0));
+}
+
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy)
 {
-    bool is_mirrored = fx < 0;
+    struct value at = spectrum_corner_at(spectrum, fx, fy);
+    double turn = spectrum_corner_turn(spectrum, fx, fy);
+    float cosine = (float)cos(turn);
+    float sine = (float)sin(turn);
 
-    if (is_mirrored) {
-        fx = -fx;
-        fy = -fy;
-    }
-    struct value sum = value_unturned(spectrum, fx, fy);
-    /* The centre of a plane of even width lies half a sample after the sample at place 0. */
-    double turn = -M_PI * ((spectrum->width % 2 == 0 ? fx : 0) + (spectrum->height % 2 == 0 ? fy : 0));
-    if (turn != 0) {
-        float cosine = (float)cos(turn);
-        float sine = (float)sin(turn);
-
-        sum = (struct value){sum.real * cosine - sum.imaginary * sine,
-                             sum.real * sine + sum.imaginary * cosine};
-    }
-    if (is_mirrored)
-        sum.imaginary = -sum.imaginary;
-    return sum;
+    return (struct value){at.real * cosine - at.imaginary * sine, at.real * sine + at.imaginary * cosine};
 }

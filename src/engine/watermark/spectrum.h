@@ -42,7 +42,18 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
  */
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy);
 
+/*
+ * The same relative to the sample at place 0, and the phase from that sample to the centre. The centre of a
+ * plane of even width lies half a sample after it.
+ */
+struct value spectrum_corner_at(const struct spectrum *spectrum, double fx, double fy);
+double spectrum_corner_turn(const struct spectrum *spectrum, double fx, double fy);
+
 /* Returns the squared magnitude; this is cheaper than spectrum_at. */
 float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy);
+
+/* The same at many frequencies. */
+void spectrum_powers_take(const struct spectrum *spectrum, const double (*frequencies)[2], unsigned count,
+                          float *powers);
 
 #endif
