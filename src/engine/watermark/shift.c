@@ -175,8 +175,6 @@ bool shift_read(struct reader *reader, bool has_blue)
         reader->pose.offset[0] = upright.offset[0] + shifting->best[i].x;
         reader->pose.offset[1] = upright.offset[1] + shifting->best[i].y;
         is_read = shift_try(shifting, &shifting->best[i]);
-        if (!soft_has_evidence(reader->soft))
-            break;
     }
     workspace_rewind(reader->workspace, mark);
     return is_read;

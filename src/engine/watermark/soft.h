@@ -47,10 +47,4 @@ bool soft_read(struct soft_reader *reader, const struct soft_source *sources, un
                uint64_t number_mask, struct polar *polar, struct candidates *candidates, uint64_t *number,
                double *correlation);
 
-/*
- * Returns true if the sources that were read last have excess power, which depends neither on phases nor on
- * shifts.
- */
-bool soft_has_evidence(const struct soft_reader *reader);
-
 #endif
