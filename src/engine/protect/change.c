@@ -211,35 +211,83 @@ ENGINE_CLONES static bool row_exceeds(const float *restrict wanted, const float 
     return exceeds != 0;
 }
 
-/* Lowers units to the largest units whose changes fit the headroom. */
+/*
+ * Lowers units to the largest units whose changes fit the headroom, after moving changes of samples with room
+ * by parts. Returns in parts what each change has more than its bound gives it, alike in both directions.
+ */
 ENGINE_CLONES static void units_fit(int8_t *restrict units, uint8_t octave, const float *restrict shares,
                                     const float *restrict levels, float level, float slack, size_t count,
-                                    float *restrict wanted)
+                                    float *restrict wanted, float *restrict parts)
 {
     const int floor_rank = octave * octave_ranks;
     for (size_t i = 0; i < count; i++) {
-        const int most = change_most(levels[i], wanted[i], level, slack);
-        const int size = units[i] < 0 ? -units[i] : units[i];
-        int fits = unit_size(((float)most + .5f) / (level * shares[i]), floor_rank);
+        const float above = 255 - levels[i], near = levels[i] < above ? levels[i] : above;
+        const float size = wanted[i] < 0 ? -wanted[i] : wanted[i], most_alike = near + slack;
+        const float moved = wanted[i] - (size <= near ? parts[i] : 0),
+                    alike = size < most_alike ? size : most_alike;
+        const int most = change_most(levels[i], moved, level, slack);
+        const float bound = ((float)most + .5f) / level, moved_size = moved < 0 ? -moved : moved;
+        int fits = unit_size((moved_size < bound ? moved_size : bound) / shares[i], floor_rank);
         fits -= fits > 0 && change_of(unit_value(fits, floor_rank) * shares[i], level) > most;
-        fits = fits < size ? fits : size;
-        units[i] = (int8_t)(units[i] < 0 ? -fits : fits);
+        fits = size > 0 ? fits : 0;
+        units[i] = (int8_t)(moved < 0 ? -fits : fits);
+        parts[i] = wanted[i] < 0 ? alike : -alike;
         wanted[i] = unit_value(units[i], floor_rank) * shares[i];
+        parts[i] += wanted[i];
     }
+}
+
+/*
+ * Near black and white, changes of one sign are lowered more. The debts of the colours are the sums of this
+ * over the rows above. What they do not have in common is a tint. Samples with room for their change in both
+ * directions undo it, each by at most a level. So black and white keep their change.
+ */
+static void piece_fit(const struct protect_plan *plan, const struct plan_piece *piece, size_t count,
+                      float *debts)
+{
+    float parts[3 * plan_piece_px], lowest = *debts, highest = *debts;
+    for (unsigned color = 1; color < plan->colors; color++) {
+        lowest = fminf(lowest, debts[color]);
+        highest = fmaxf(highest, debts[color]);
+    }
+    const float grey = fmaxf(lowest, 0) + fminf(highest, 0); /* what all colours have */
+    for (unsigned color = 0; color < plan->colors; color++) {
+        const float part = fmaxf(fminf((debts[color] - grey) / plan_piece_px, 1), -1);
+        for (size_t i = color; i < count; i += plan->colors)
+            parts[i] = part;
+    }
+    units_fit(piece->units, *piece->octave, plan->factors + piece->first, plan->levels + piece->first,
+              level_steps(plan), 255 * plan->weights->model.slack, count, plan->wanted + piece->first, parts);
+    for (size_t i = 0; i < count; i += plan->colors)
+        for (unsigned color = 0; color < plan->colors; color++)
+            debts[color] += parts[i + color];
+}
+
+/* A debt is for as many rows as a piece has columns. Returns whether there is a tint of more than a level in
+ * all. */
+static bool debts_lower(float *debts, unsigned colors)
+{
+    float most = 0;
+    for (unsigned color = 0; color < colors; color++) {
+        debts[color] -= debts[color] / plan_piece_px;
+        most = fmaxf(most, fabsf(debts[color] - *debts));
+    }
+    return most > 1;
 }
 
 static void row_fit(const struct protect_plan *plan, uint32_t y)
 {
     const float level = level_steps(plan), slack = 255 * plan->weights->model.slack;
+    const size_t samples = (size_t)plan->width_px * plan->colors;
+    float *debts = plan->debts;
     if (plan->is_flat)
         return;
-    for (struct plan_piece piece = plan_piece(plan, y, 0); piece.count > 0;
-         piece = plan_piece(plan, y, piece.end)) {
-        const float *levels = plan->levels + piece.first;
-        float *wanted = plan->wanted + piece.first;
-        if (row_exceeds(wanted, levels, level, slack, piece.count))
-            units_fit(piece.units, *piece.octave, plan->factors + piece.first, levels, level, slack,
-                      piece.count, wanted);
+    for (struct plan_piece piece = plan_piece(plan, y, 0); piece.first < samples;
+         piece = plan_piece(plan, y, piece.end), debts += plan->colors) {
+        const size_t count = piece.end < samples ? piece.count : samples - piece.first;
+        if (debts_lower(debts, plan->colors) ||
+            row_exceeds(plan->wanted + piece.first, plan->levels + piece.first, level, slack, count))
+            piece_fit(plan, &piece, count, debts);
     }
 }
 
@@ -345,6 +393,7 @@ void change_add(struct protect_plan *plan, struct image *image, enum protect_str
                  step = 1 / (double)level_steps(plan);
     double intended = 0, shared = 0, changed = 0; /* squares of changes, and products of both */
     plan->amplitude = amplitude_of(plan, scale * budget);
+    memset(plan->debts, 0, plan->row_pieces * plan->colors * sizeof *plan->debts);
     const size_t floats = share_floats(plan->width_px, plan->colors);
     share_begin(&plan->share, plan->width_px, plan->colors, plan->share_rows);
     share_begin(&plan->bounded, plan->width_px, plan->colors, plan->share_rows + floats);

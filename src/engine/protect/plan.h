@@ -1,7 +1,7 @@
 /*
  * A plan of the anti-AI engine: the step of a picture, and the factors that make its visibility even.
  * Rendering scales the step to a budget of visibility. Units are lowered if their change exceeds the headroom
- * of a sample. The headroom is the same upwards and downwards, so that no tint arises and undo is exact.
+ * of a sample. The headroom is the same upwards and downwards as far as the range allows, and undo is exact.
  *
  * A perturbation of any scale takes one byte a sample.  Units are small floats: a sign, four bits of exponent
  * and three bits of mantissa.  The units of a piece of a row share the octave of their scale.
@@ -44,6 +44,7 @@ struct protect_plan {
     struct image_stripes stripes; /* of the picture, whose rows are asked for */
     /* Scratch rows of rendering: factors of the units, changes in levels before rounding, and two more. */
     float *factors, *wanted, *levels, *changes;
+    float *debts; /* sums of the tint above a row, in levels: of each piece and colour */
     int8_t *units;
     uint8_t *octaves; /* of the pieces */
 };

@@ -180,7 +180,7 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
                  columns = width / visibility_cell_px, rows = height / visibility_cell_px,
                  pieces = (width + plan_piece_px - 1) / plan_piece_px, row_units = width * colors,
                  shares = 2 * share_floats(image->width_px, colors),
-                 floats = columns * rows + 4 * row_units + shares;
+                 floats = columns * rows + 4 * row_units + shares + pieces * colors;
     struct protect_plan *new = calloc(1, sizeof *new + floats * sizeof(float) + height *(row_units + pieces));
     if (new == NULL)
         return IW_NO_MEMORY;
@@ -197,7 +197,8 @@ enum iw_error protect_plan_new(struct protect_plan **plan, const struct protect 
     new->levels = new->wanted + row_units;
     new->changes = new->levels + row_units;
     new->share_rows = new->changes + row_units;
-    new->units = (int8_t *)(new->share_rows + shares);
+    new->debts = new->share_rows + shares;
+    new->units = (int8_t *)(new->debts + pieces *colors);
     new->octaves = (uint8_t *)(new->units + height *row_units);
     enum iw_error error = plan_fill(new, protect, image, seed);
     if (error != IW_OK) {

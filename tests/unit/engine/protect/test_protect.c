@@ -118,6 +118,12 @@ static unsigned ink_level(uint32_t x, uint32_t y, uint32_t c)
     return text_level(x, y, c) < 128 ? ink[c] : paper[c];
 }
 
+/* Draws a dark ground whose blue has hardly any room below. */
+static unsigned dark_level(uint32_t x, uint32_t y, uint32_t c)
+{
+    return c < 2 ? 20 + recorded_level(x, y, c) / 2 : recorded_level(x, y, c) / 16;
+}
+
 /* Draws discs of some colours on others. */
 static unsigned flat_art_level(uint32_t x, uint32_t y, uint32_t c)
 {
@@ -452,6 +458,24 @@ static void test_headroom(void)
     free(after.pixels);
 }
 
+/* Changes of blue near black are cut on one side. Samples with room undo the tint. */
+static void test_tint(void)
+{
+    struct image image = image_drawn(256, 256, 3, 8, dark_level), after = image_copy(&image);
+    struct protect_report report;
+    double tint = 0;
+    CU_ASSERT_EQUAL(protect_apply(protect, &after, PROTECT_HIGH, 5, &report), IW_OK);
+    for (uint32_t y = 0; y < image.height_px; y++)
+        for (uint32_t x = 0; x < image.width_px; x++)
+            tint += (double)sample_get(&after, x, y, 2) - sample_get(&image, x, y, 2);
+    tint /= 256 * 256;
+    if (getenv("SHOW") != NULL)
+        printf("  tint %.2f, share %.2f\n", tint, report.share);
+    CU_ASSERT(fabs(tint) < 0.2); /* .39 if nothing undoes it */
+    free(image.pixels);
+    free(after.pixels);
+}
+
 static void test_undo(void)
 {
     for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -726,6 +750,7 @@ int main(void)
         {"recorded output on the recorded input", test_recorded_output},
         {"strengths have their visibility on every shape", test_strengths},
         {"changes near black and white are bounded alike", test_headroom},
+        {"a change near black has no tint", test_tint},
         {"rows of the step agree bit for bit", test_rows_agree},
         {"undo is exact", test_undo},
         {"comparison with a version of the picture", test_compare},
