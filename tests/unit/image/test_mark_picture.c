@@ -255,15 +255,17 @@ static struct codec_bytes clear_make(struct context *context, uint32_t side_px)
     return bytes;
 }
 
-/* The remedy that the message names, less transparency, helps. */
+/* The remedy that the message names, less transparency, helps. Squares from 50 to 100 px may be readable. */
 static void transparent_pictures_are_refused_with_a_remedy(void)
 {
-    for (uint32_t side_px = 0; side_px <= 200; side_px += 50) {
+    static const uint32_t sides_px[] = {0, 20, 50, 100, 150, 200};
+    for (size_t i = 0; i < sizeof sides_px / sizeof sides_px[0]; i++) {
+        uint32_t side_px = sides_px[i];
         struct context context;
         context_init(&context, arena_new(0), NULL);
         struct codec_bytes file = clear_make(&context, side_px);
         size_t size = delivered(&context, &file);
-        CU_ASSERT(side_px > 50 || size == 0);
+        CU_ASSERT(side_px > 20 || size == 0);
         CU_ASSERT(side_px < 150 || size > 0);
         CU_ASSERT(size > 0 ||
                   strstr(context.sentence, "a larger picture or one with less transparency") != NULL);
