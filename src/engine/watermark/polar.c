@@ -279,8 +279,7 @@ static void frozen_decide(struct polar *polar, unsigned layer, int8_t *result)
         float sum = 0;
 
         for (unsigned i = 0; i < length; i++)
-            sum += ratios[i] >= 0 ? tail(polar->penalty_table, ratios[i])
-                                  : tail(polar->penalty_table, -ratios[i]) - ratios[i];
+            sum += tail(polar->penalty_table, fabsf(ratios[i])) - (ratios[i] < 0 ? ratios[i] : 0);
         polar->paths[p].penalty += (double)sum;
     }
     memset(result, 1, (size_t)polar->path_count * length);
