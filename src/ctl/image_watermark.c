@@ -225,7 +225,7 @@ static enum iw_error accounts_choose(struct ctl *ctl, struct extraction *work, i
 
 /*
  * Reads with the key of one account, and compares the result with the numbers of that account. In a search
- * of all accounts, those without a watermark are skipped.
+ * of all accounts without a text, those without a watermark are skipped.
  */
 static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, int64_t account_id)
 {
@@ -235,7 +235,7 @@ static enum iw_error account_extract(struct ctl *ctl, struct extraction *work, i
     if (work->db != NULL && texts_candidates(work->db, account_id, WATERMARK_CANDIDATES_MOST, &numbers,
                                              &candidates.count) != IW_OK)
         return ctl->context->error;
-    if (candidates.count == 0 && account_id != 0 && work->account_count > 1)
+    if (candidates.count == 0 && work->text == NULL && account_id != 0 && work->account_count > 1)
         return IW_WATERMARK_NOT_FOUND;
     crypto_key_derive(work->key, WATERMARK_KEY_PURPOSE, (uint64_t)account_id, key);
     if (work->text != NULL) {
