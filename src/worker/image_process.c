@@ -82,6 +82,7 @@ static void image_process_start(struct image_processes *all, struct image_slot *
     process->state = IMAGE_PROCESS_STARTING;
     process->served = 0;
     process->is_quick = false;
+    process->is_stale = false;
     process->at_ms = clock_monotonic_ms() + start_limit_ms;
 }
 
@@ -256,6 +257,12 @@ unsigned image_process_ready_count(const struct image_processes *all)
     return count;
 }
 
+void image_process_reload(struct image_processes *all)
+{
+    for (unsigned i = 0; i < all->count; i++)
+        all->list[i].is_stale = true;
+}
+
 void image_process_close(struct image_processes *all)
 {
     for (unsigned i = 0; i < all->count; i++)
@@ -271,6 +278,10 @@ struct image_slot *image_process_idle(const struct image_processes *all, bool is
         struct image_slot *process = &all->list[i];
         if (process->state != IMAGE_PROCESS_READY || process->task != NULL)
             continue;
+        if (process->is_stale) {
+            image_process_end(process);
+            continue;
+        }
         if (!is_fresh || process->served == 0)
             return process;
         used = process;

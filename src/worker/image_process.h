@@ -28,6 +28,7 @@ struct image_slot {
     enum image_process_state state;
     struct task *task; /* of the picture that the process has; NULL if it has none, as always before READY */
     unsigned served;   /* pictures that the process received */
+    bool is_stale;     /* started with an older configuration: gets no further picture */
     bool is_quick;     /* the last picture took less than task_quick_ms */
     int64_t at_ms; /* monotonic: when to start the next one after early deaths, or to kill one that starts */
     unsigned failures; /* early deaths in a row */
@@ -58,6 +59,9 @@ enum iw_error image_process_prove(struct image_processes *all, struct context *c
 
 /* Returns how many processes have a picture or could take one. */
 unsigned image_process_ready_count(const struct image_processes *all);
+
+/* The configuration changed, such as image.timeout_s: each process is replaced before its next picture. */
+void image_process_reload(struct image_processes *all);
 
 /* Kills and reaps all processes. */
 void image_process_close(struct image_processes *all);

@@ -117,6 +117,7 @@ static void worker_reload(struct worker *worker)
         context_clear(&worker->context);
     }
     sender_reload(&worker->transfers.sender);
+    image_process_reload(&worker->processes);
     log_event(LOG_INFO, NULL, "reloaded", LOG_TEXT("file", worker->config_file));
     process_notify("READY=1");
 }

@@ -135,6 +135,9 @@ def test_a_file_that_takes_too_long_fails_alone(client, stack):
     assert order["status"] == "complete" and order["completedFileCount"] == 1
     assert order["errors"] == "slow.jpg: PROCESSING_TIMEOUT: Processing took too long in every attempt; order again with a smaller picture."
     assert job(stack, order["files"][0]["fileId"])[3] == 3
+    # A reload replaces the image processes, which have a CPU limit of image.timeout_s.
+    order = client.order_whole([(f"{number}.jpg", large(4000, 3000)) for number in range(2)], 400)
+    assert [job(stack, file["fileId"]) for file in order["files"]] == [("done", 1, 0, 0)] * 2
 
 
 def test_a_broken_picture_is_tried_once(client, stack):
