@@ -259,8 +259,12 @@ unsigned image_process_ready_count(const struct image_processes *all)
 
 void image_process_reload(struct image_processes *all)
 {
-    for (unsigned i = 0; i < all->count; i++)
-        all->list[i].is_stale = true;
+    for (unsigned i = 0; i < all->count; i++) {
+        struct image_slot *process = &all->list[i];
+        process->is_stale = true;
+        if (process->task == NULL)
+            image_process_end(process);
+    }
 }
 
 void image_process_close(struct image_processes *all)

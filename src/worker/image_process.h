@@ -60,7 +60,10 @@ enum iw_error image_process_prove(struct image_processes *all, struct context *c
 /* Returns how many processes have a picture or could take one. */
 unsigned image_process_ready_count(const struct image_processes *all);
 
-/* The configuration changed, such as image.timeout_s: each process is replaced before its next picture. */
+/*
+ * The configuration changed, such as image.timeout_s: replaces processes without a picture at once, the
+ * others before their next one.
+ */
 void image_process_reload(struct image_processes *all);
 
 /* Kills and reaps all processes. */

@@ -98,7 +98,7 @@ class KnownOrders:
                 WHERE account_id = {account} AND text_digest = {digest};"""
         return statements
 
-    def insert(self, orders):
+    def insert(self, orders, before_commit=""):
         """Inserts orders of random status and type. The worker must not expire them when a later test moves the clock."""
         account = self.client.account
         rows = ",".join(f"({order['id']}, {account}, '{order['type']}', '{order['channel']}', '{order['status']}', {quoted(order['names'][0])}, "
@@ -110,7 +110,7 @@ class KnownOrders:
             INSERT INTO orders (id, account_id, type, channel, status, name, idempotency_key, body_digest, file_count, watermark_text,
                                 created_at, updated_at, expires_at, ended_at) VALUES {rows};
             INSERT INTO files (order_id, position, name, status, updated_at) VALUES {files};
-            {"".join(map(self.marks, orders))} COMMIT""")
+            {"".join(map(self.marks, orders))} {before_commit} COMMIT""")
 
     def expected(self, keyword=None, **filters):
         return [str(order["id"]) for order in self.orders if (keyword is None or matches(keyword, order["names"] + order["texts"]) or keyword == str(order["id"]))
@@ -346,13 +346,12 @@ def test_orders_of_many_names_are_in_smaller_segments(stack, many):
             INSERT INTO order_watermarks (order_id, file_position, copy, text_id, account_id, number)
             SELECT o.id, place.seq, t.id - o.first + 1, t.id, {account}, CONV(LEFT(SHA2(CONCAT(o.id, ' ', place.seq, ' ', t.id), 256), 16), 16, 10)
             FROM (SELECT id, (SELECT MIN(id) FROM watermark_texts WHERE account_id = {account}) AS first FROM orders WHERE account_id = {account}) o
-            JOIN watermark_texts t ON t.account_id = {account} AND LENGTH(t.text) = 960 JOIN seq_1_to_2 place"""
+            JOIN watermark_texts t ON t.account_id = {account} AND LENGTH(t.text) = 960 JOIN seq_1_to_2 place;"""
     known_orders.wait_indexed(130)
     stack.sql(full)
     younger = [{**order, "id": order["id"] + (3600000 << 22)} for order in known_orders.orders]
-    known_orders.insert(younger)
+    known_orders.insert(younger, full)
     known_orders.orders = younger + known_orders.orders
-    stack.sql(full)
     known_orders.wait_indexed(260)
     assert stack.sql(f"SELECT order_count, is_open FROM order_segments WHERE account_id = {account} ORDER BY first_id") == [["130", "0"], ["130", "1"]]
     known_orders.check(keyword="i")

@@ -110,7 +110,7 @@ def test_each_program_gets_a_user_with_its_rights(stack, fresh, tmp_path):
         assert "first@example.org, owner of" in first.stdout
         for program, user in users.items():
             assert stat.S_IMODE(os.stat(tmp_path / f"{program}.password").st_mode) & 0o7 == 0
-            grants = "\n".join(row[0] for row in stack.sql(f"SHOW GRANTS FOR {user}@localhost"))
+            grants = "\n".join(row[0] for row in stack.sql(f"SHOW GRANTS FOR '{user}'@localhost"))
             assert f"`{name}`.`orders`" in grants and "ON *.* TO" in grants and "ALL PRIVILEGES" not in grants
             assert (f"`{name}`.`recovery_codes`" in grants) == (program == "console")
         assert init(stack, config).stdout.endswith("nothing to do\n") or words(init(stack, config))["grants"] == "there"
