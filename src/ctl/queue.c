@@ -12,6 +12,7 @@
 #include "db/files.h"
 #include "db/jobs.h"
 #include "db/workers.h"
+#include "domain/health.h"
 #include "service/redis/queue.h"
 #include "service/redis/redis.h"
 
@@ -246,31 +247,50 @@ static enum iw_error leased_count(const struct db *db, int64_t *leased)
     return error;
 }
 
+/* Counts the live workers without a heartbeat in the last past_ms; silent_s is rounded down. */
+static enum iw_error unaware_count(const struct db *db, int64_t past_ms, unsigned *unaware)
+{
+    struct worker_row *workers;
+    unsigned count = 0;
+    enum iw_error error = workers_list(db, &workers, &count);
+    *unaware = 0;
+    for (unsigned i = 0; error == IW_OK && i < count; i++)
+        *unaware += health_worker_is_up(&workers[i]) && (workers[i].silent_s + 1) * 1000 > past_ms;
+    return error;
+}
+
 /* Workers notice the pause at their next heartbeat; until then they may lease more jobs. */
 static enum ctl_exit drain_run(struct ctl *ctl)
 {
     struct config config;
     bool is_changed;
-    int64_t wait_s, leased = 0, begun_ms = clock_monotonic_ms();
+    int64_t wait_s, leased = 0, past_ms = 0;
+    unsigned unaware = 0;
     if (!ctl_option_integer(ctl, "--wait", 1, drain_max_s, drain_default_s, &wait_s))
         return CTL_FAILED;
     const struct db *db = ctl_db_open(ctl, &config);
     if (db == NULL)
         return CTL_FAILED;
     enum iw_error error = workers_pause(db, true, &is_changed);
-    int64_t heard_ms = begun_ms + (config.worker_heartbeat_s + 1) * 1000;
+    int64_t paused_ms = clock_monotonic_ms();
     while (error == IW_OK) {
-        error = leased_count(db, &leased);
-        int64_t now_ms = clock_monotonic_ms();
-        if ((leased == 0 && now_ms >= heard_ms) || now_ms - begun_ms >= wait_s * 1000)
+        bool is_over = past_ms >= wait_s * 1000, is_heard = past_ms > config.worker_heartbeat_s * 1000;
+        if (is_heard || is_over)
+            error = unaware_count(db, past_ms, &unaware);
+        if (error == IW_OK)
+            error = leased_count(db, &leased);
+        if (is_over || (is_heard && leased == 0 && unaware == 0))
             break;
         sleep(1);
+        past_ms = clock_monotonic_ms() - paused_ms;
     }
     ctl_db_close(db);
     if (error != IW_OK)
         return ctl_failed(ctl);
     printf("queue: paused, %" PRId64 " jobs running\n", leased);
-    return leased == 0 ? CTL_DONE : CTL_NEGATIVE;
+    if (unaware > 0)
+        printf("%u workers have not read the pause yet\n", unaware);
+    return leased == 0 && unaware == 0 ? CTL_DONE : CTL_NEGATIVE;
 }
 
 static enum ctl_exit dead_run(struct ctl *ctl)

@@ -37,6 +37,20 @@ def paused(stack):
     assert ctl(stack, "queue", "drain", "--wait", "150").returncode == 0
 
 
+def test_a_drain_waits_for_each_live_worker_to_read_the_pause(stack):
+    """The other worker had its last heartbeat just before the pause, and no later one."""
+    stack.sql("INSERT INTO workers (owner, host, pid, version, places, busy, metrics, started_at, seen_at) "
+              "VALUES ('other', 'other.example', 7, 'x', 4, 0, '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))")
+    try:
+        done = ctl(stack, "queue", "drain", "--wait", "6")
+        assert done.returncode == 1 and "workers have not read the pause yet" in done.stdout, done
+        stack.sql("DELETE FROM workers WHERE owner = 'other'")
+        paused(stack)
+    finally:
+        stack.sql("DELETE FROM workers WHERE owner = 'other'")
+        ctl(stack, "queue", "resume")
+
+
 def test_a_limit_is_overridden_and_reset(stack):
     client = stack.account_new("free", None)
     assert "7 requests a minute (individual limit)" in ctl(stack, "account", "limit", client.account, "7").stdout
