@@ -2,6 +2,7 @@
 import hashlib
 import http.cookies
 import json
+import math
 import os
 import re
 import threading
@@ -294,7 +295,7 @@ def test_a_disabled_user_is_refused_and_its_sessions_end(stack, owner):
 
 def test_the_time_of_an_unknown_user_is_that_of_a_known_one(stack, owner):
     """With the hash of production, both cost one Argon2id hash, by far the longest step."""
-    hashed = dict.fromkeys((owner.email, address_new()), 0.0)
+    hashed = dict.fromkeys((owner.email, address_new()), math.inf)
     with stack.configured("console", "hash_memory_bytes", "67108864"), stack.configured("console", "hash_operations", "2"):
         assert Browser(stack).sign_in(owner.email).status == 200  # makes a new hash
         for _ in range(4):
@@ -302,7 +303,7 @@ def test_the_time_of_an_unknown_user_is_that_of_a_known_one(stack, owner):
                 stack.sql("DELETE FROM sign_in_attempts")
                 begin = time.monotonic()
                 assert Browser(stack).sign_in(email, "wrong password").status == 401
-                hashed[email] += time.monotonic() - begin
+                hashed[email] = min(hashed[email], time.monotonic() - begin)
     known, unknown = hashed.values()
     assert 0.5 < known / unknown < 2, hashed
 
@@ -315,8 +316,10 @@ def enabled(browser):
     assert made.status == 200, made
     secret = made.data["secret"]
     assert f"secret={secret}" in made.data["otpauthUrl"]
-    answer = browser.post("/user/totp/enable", {"code": totp(secret, time.time() - 30)})
+    answer = browser.post("/user/totp/enable", {"code": totp(secret)})
     assert answer.status == 200, answer
+    # The code of this step counts as used; a test may use it again.
+    browser.stack.sql(f"UPDATE users SET totp_step = 0 WHERE email = '{browser.email}'")
     return secret, answer.data["recoveryCodes"]
 
 

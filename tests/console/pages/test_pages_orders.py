@@ -50,8 +50,8 @@ def test_a_result_is_compared_with_its_original(inside, files):
     inside.driver.execute_script("arguments[0].value = 20; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", slider)
     frame = inside.find("dialog .compare")
     # The divider is at a fifth of the picture, which is 321 pixels wide and in the middle of the frame.
-    place = inside.driver.execute_script("return parseFloat(getComputedStyle(arguments[0]).getPropertyValue('--at'))", frame)
-    assert abs(place - ((frame.size["width"] - 321) / 2 + 321 / 5)) <= 1
+    place = "return parseFloat(getComputedStyle(arguments[0]).getPropertyValue('--at'))"
+    inside.wait(lambda: abs(inside.driver.execute_script(place, frame) - ((frame.size["width"] - 321) / 2 + 321 / 5)) <= 1, "the divider")
     inside.press("Close")
     inside.press("Download")
     assert downloaded(inside).name == f"{files[0].stem}-protected{files[0].suffix}"
