@@ -43,6 +43,12 @@ def eventually(question, seconds=120):
         time.sleep(0.3)
 
 
+def heard(stack):
+    """Waits for the worker's next heartbeat: then /metrics includes the work that ended before the call."""
+    [[now]] = stack.sql("SELECT UTC_TIMESTAMP(3)")
+    eventually(lambda: stack.sql(f"SELECT 1 FROM workers WHERE pid = {stack.pid('worker')} AND seen_at > '{now}'"))
+
+
 def test_the_text_is_that_of_prometheus(stack):
     text = samples(stack)
     names, types = [], {}
@@ -81,6 +87,7 @@ def test_a_refusal_for_too_many_requests_is_counted(stack):
 
 
 def test_a_worker_reports_its_work(stack, client):
+    heard(stack)
     before = value(samples(stack), "imgward_jobs_total", kind="protect", result="done")
     client.order_whole([("a.jpg", pictures.jpeg(96, 96))])
     eventually(lambda: value(samples(stack), "imgward_jobs_total", kind="protect", result="done") > before)
@@ -111,13 +118,14 @@ def test_an_order_is_timed_from_its_start_and_its_job_from_the_queue(stack, clie
         text = samples(stack)
         return [value(text, f"imgward_{name}_{part}", **labels) for part in ("count", "sum")
                 for name, labels in (("order_seconds", {"type": "antiAi"}), ("job_queued_seconds", {"kind": "protect"}))]
+    heard(stack)
     before = sums()
     created = client.create()
     client.upload(created.data["files"][0]["uploadUrl"], pictures.jpeg(96, 96))
-    heard = worker_log(stack).count('"event":"queue_paused"')
+    pauses = worker_log(stack).count('"event":"queue_paused"')
     stack.ctl("queue", "pause")
     try:
-        eventually(lambda: worker_log(stack).count('"event":"queue_paused"') > heard)
+        eventually(lambda: worker_log(stack).count('"event":"queue_paused"') > pauses)
         start = time.monotonic()
         assert client.confirm(created.data["orderId"]).status == 200
         time.sleep(2)
@@ -137,6 +145,7 @@ def test_a_refused_file_is_no_failure_of_the_service(stack, client):
     def counts():
         text = samples(stack)
         return [value(text, "imgward_jobs_total", kind="protect", result=result) for result in ("refused", "failed")]
+    heard(stack)
     refused, failed = counts()
     whole = pictures.jpeg(400, 300)
     assert client.order_whole([("cut.jpg", whole[:len(whole) // 2])])["status"] == "failed"
