@@ -107,7 +107,7 @@ def test_watermarks_of_drawings_are_readable_or_the_file_fails_with_a_code(clien
     delivered = results(client, order["orderId"]) if order["status"] == "complete" else []
     failed = [file["fileName"] for file in order["files"] if file["status"] == "failed"]
     assert sorted(failed + [name for name, _ in delivered]) == sorted(name for name, _ in files), order
-    assert all(file["error"] == "WATERMARK_NOT_EMBEDDABLE" for file in order["files"] if file["status"] == "failed"), order
+    assert all(file["error"]["code"] == "WATERMARK_NOT_EMBEDDABLE" for file in order["files"] if file["status"] == "failed"), order
     assert len(delivered) >= 3, order
     for name, data in delivered:
         read = extract(client, data)

@@ -45,7 +45,7 @@ def test_an_order_in_progress_has_no_expiry(client, stack, jpeg):
     """Pending orders have an upload deadline and complete orders an expiry; orders in progress have neither."""
     created = client.create().data
     client.upload(created["files"][0]["uploadUrl"], jpeg)
-    stack.ctl("queue", "pause")
+    stack.ctl("queue", "drain")  # returns when the worker knows of the pause
     try:
         client.confirm(created["orderId"])
         data = client.detail(created["orderId"]).data

@@ -231,11 +231,15 @@ def test_a_dead_key_does_not_lock_out_its_successor(stack, client, kind):
         stack.ctl("key", "revoke", number)
     else:
         stack.sql(f"DELETE FROM api_keys WHERE digest = UNHEX(SHA2('{dead}', 256))")
-    queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1])
-    found, end = [], time.monotonic() + 120
-    while (not found or found[-50:].count(429) < 50) and time.monotonic() < end:
-        found += flood(stack, 100, dead, address)
-    queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1]) - queries
+    stack.part("stop", "worker")  # its statements do not count
+    try:
+        queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1])
+        found, end = [], time.monotonic() + 120
+        while (not found or found[-50:].count(429) < 50) and time.monotonic() < end:
+            found += flood(stack, 100, dead, address)
+        queries = int(stack.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'")[0][1]) - queries
+    finally:
+        stack.part("start", "worker")
     print(f"{len(found)} requests with a dead key: {found.count(401)} times 401, {found.count(429)} times 429, {queries} statements")
     assert set(found) == {401, 429}
     assert queries < len(found) / 2, "the database is asked once for each process"

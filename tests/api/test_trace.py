@@ -110,6 +110,10 @@ def test_an_order_keeps_the_trace_of_its_creation(stack, receiver):
     path, _ = hook_new(account, receiver)
     order, created, _, confirmed = order_run(account, first, flags="00", confirm=parent(second))
     assert [line["trace_id"] for line in request_line(stack, confirmed)] == [second, second]
+    end = time.monotonic() + 60
+    while not any(line["event"] == "order_ended" for line in lines(stack, order, "worker")["worker"]):
+        assert time.monotonic() < end
+        time.sleep(0.1)
     assert {line["trace_id"] for line in lines(stack, order, "worker")["worker"]} == {first}
     [delivery] = receiver.wait(path, 1, 90)
     assert TRACEPARENT.fullmatch(delivery.headers["traceparent"])[1] == first
