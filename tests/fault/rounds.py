@@ -86,7 +86,7 @@ class Site:
 
     def dev(self, verb):
         done = subprocess.run([os.path.join(ROOT, "dev"), verb], env=self.environment, capture_output=True, text=True,
-                              timeout=180)
+                              timeout=600)
         if done.returncode != 0:
             sys.exit(f"rounds: ./dev {verb}: {done.stdout}{done.stderr}")
 

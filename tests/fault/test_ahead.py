@@ -99,7 +99,9 @@ def test_a_death_is_counted_for_the_started_job_and_not_the_prefetched_one(clien
 def test_term_releases_prefetched_jobs_and_finishes_started_ones(client, alone):
     def act(order):
         pid = alone.pid("worker")
-        os.kill(pid, signal.SIGTERM)
+        with open(os.path.join(alone.run, "worker.session"), encoding="ascii") as file:
+            keeper = int(file.read().split()[1])
+        os.kill(keeper, signal.SIGTERM)  # it passes the signal on, and starts no other worker, which would lease the jobs
         wait_given_back(alone, order)
         assert alive(pid), "the picture in work is not done"
         pids.append(pid)

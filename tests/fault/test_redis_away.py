@@ -94,8 +94,9 @@ def test_redis_that_answers_errors_is_away(stack, client, refuse, accept, code):
         assert {client.list().status for _ in range(300)} == {200}
         seconds = time.monotonic() - begin
         away = log_lines(stack, start, "redis_away")
-        # A process without a request since the test before first notices that its old connection is closed.
-        refused = [line for line in away if b'"reason":"send"' not in line]
+        # A process without a request since the test before first notices that its old connection is closed. On a slow machine,
+        # an answer may be late.
+        refused = [line for line in away if b'"reason":"send"' not in line and b'"reason":"timeout"' not in line]
         assert refused and all(code in line for line in refused)
         assert len(away) <= processes * (seconds + 1), (len(away), seconds)
         assert not log_lines(stack, start, "ratelimit_failed")

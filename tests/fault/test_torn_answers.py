@@ -210,7 +210,7 @@ def test_a_job_whose_lease_was_committed_without_an_answer_is_leased_again(clien
     remotes, gate = Remotes(), threading.Event()
     remotes.gives["/late"] = ("gate", gate, pictures.jpeg(300, 300))
     try:
-        with stack.configured("worker", "lease_s", "5"), stack.configured("worker", "heartbeat_s", "1"), \
+        with stack.configured("worker", "lease_s", "15"), stack.configured("worker", "heartbeat_s", "1"), \
                 stack.configured("outgoing", "fetch_timeout_s", "600"):
             late = client.create([{"fileName": "late.jpg", "imageUrl": remotes.url("/late")}], kind="anti-ai/with-urls").data["orderId"]
             end = time.monotonic() + 120

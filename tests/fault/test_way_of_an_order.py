@@ -87,8 +87,8 @@ def test_nothing_is_left_behind_by_a_killed_worker(client, stack):
 
 
 def test_leases_of_a_dead_predecessor_are_taken_over_immediately(client, stack):
-    """They are taken over long before they expire, which would take 30 s after the last renewal."""
-    with held(stack):
+    """They are taken over long before they expire, which would take 600 s after the last renewal."""
+    with stack.configured("worker", "lease_s", "600"), held(stack):
         order = large_order(client, 4, 600)
         wait_for_lease(stack, order)
         leases = stack.sql(f"SELECT lease_owner, lease_until FROM jobs WHERE order_id = {order} AND status = 'leased'")
