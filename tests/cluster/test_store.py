@@ -15,6 +15,7 @@ import http.server
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -51,15 +52,10 @@ UPLOAD_MAX = 6_000_000
 
 
 def free_ports():
-    """Returns two adjacent free ports, as ceph-mini needs them."""
+    """Returns two adjacent free ports, as ceph-mini needs them, below the kernel's range for outgoing connections."""
     while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                two.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
             return port
 
 
@@ -318,7 +314,7 @@ def created_of(client, names, **fields):
     return answer.data
 
 
-def until(look, seconds=60):
+def until(look, seconds=240):
     """Waits for a true value and returns it."""
     end = time.monotonic() + seconds
     while not (found := look()):
