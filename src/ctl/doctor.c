@@ -23,6 +23,7 @@
 #include "ctl/migrate.h"
 #include "ctl/remaining.h"
 #include "db/db.h"
+#include "db/db_hosts.h"
 #include "db/workers.h"
 #include "domain/health.h"
 #include "domain/keyring.h"

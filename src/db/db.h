@@ -25,6 +25,7 @@
 #include "db/db_row.h"
 
 struct db_connection;
+struct db_host; /* db_hosts.h */
 
 /* A connection, and the context of the request or job that uses it.  Each function of src/db takes one. */
 struct db {
@@ -117,15 +118,6 @@ struct db_server {
 };
 
 enum iw_error db_server_read(const struct db *db, struct db_server *server) IW_MUST_USE;
-
-/* One server of database.hosts, as db_host_check found it. */
-struct db_host {
-    const char *name;  /* host:port or a socket; in the arena */
-    const char *cause; /* why it is not reachable or not ready; "" if it is ready */
-    bool is_reachable;
-    bool is_in_use;
-    bool is_cluster; /* Galera */
-};
 
 /* Returns the number of servers in database.hosts; 1 without that key. */
 unsigned db_host_count(const struct db_connection *connection);

@@ -1,6 +1,6 @@
 /*
  * The servers of database.hosts: which server a connection uses, and how the connection is opened. Only db.c
- * uses this.
+ * calls this.
  *
  * They are nodes of a Galera cluster, or a primary and its replicas. The first server that is ready is used
  * (base/hosts.h): it answers, is not read-only, and Galera permits statements. The server is checked once a
@@ -11,8 +11,10 @@
 #ifndef DB_DB_HOSTS_H
 #define DB_DB_HOSTS_H
 
+#include "base/config.h"
 #include "base/endpoint.h"
-#include "db/db.h"
+#include "base/hosts.h"
+#include "base/metrics.h"
 
 struct st_mysql; /* the driver's connection, MYSQL */
 
@@ -28,6 +30,15 @@ struct db_hosts {
     unsigned current;         /* this and the next two belong to the server of the last connection */
     bool is_cluster;          /* Galera */
     int64_t look_ms;          /* of the next check */
+};
+
+/* One server of database.hosts, as db_host_check found it. */
+struct db_host {
+    const char *name;  /* host:port or a socket; in the arena */
+    const char *cause; /* why it is not reachable or not ready; "" if it is ready */
+    bool is_reachable;
+    bool is_in_use;
+    bool is_cluster; /* Galera */
 };
 
 /* Why a server is not used: the driver's number, or 0, and a sentence. */
