@@ -3,6 +3,7 @@
 #include "console/change.h"
 #include "console/gate.h"
 #include "console/tables.h"
+#include "http/failure.h"
 #include "http/pool.h"
 
 /* No body of an open route needs more than 2 KiB; parsing 16 KiB takes at most 2.5 ms. */

@@ -6,9 +6,11 @@
 #ifndef HTTP_EDGE_H
 #define HTTP_EDGE_H
 
-#include "http/failure.h"
-#include "http/request.h"
-#include "http/route.h"
+#include "base/config.h"
+
+struct failure_status;
+struct request;
+struct route;
 
 struct edge {
     const char *prefix; /* prefix of every path; the routes omit the prefix */

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "http/edge.h"
-#include "http/route.h"
 
 /* Bodies up to this size are parsed before the rate limit is known, which takes at most 2.5 ms of CPU. */
 enum { small_bytes_max = 16384 };
@@ -225,27 +224,19 @@ static bool type_is_json(const char *type)
            strncasecmp(type + length - 5, "+json", 5) == 0;
 }
 
-static int64_t body_limit(const struct request *request)
-{
-    int64_t most = request->config->api_body_max_bytes;
-    int64_t open_most = request->edge != NULL ? request->edge->open_body_bytes_max : 0;
-    bool is_open = request->route != NULL && (request->route->flags & ROUTE_OPEN) != 0;
-    return is_open && open_most > 0 && open_most < most ? open_most : most;
-}
-
 static enum iw_error body_too_large(struct request *request, int64_t actual)
 {
     return context_fail(
         request->context, IW_PAYLOAD_TOO_LARGE,
         "The body has %s%lld bytes; at most %lld are allowed. Split it into several requests.",
         request_body_length(request) < 0 ? "at least " : "", (long long)actual,
-        (long long)body_limit(request));
+        (long long)request->body_bytes_max);
 }
 
 /* Reads the complete body; stops at the first piece that exceeds the limit. */
 static enum iw_error body_read_all(struct request *request, struct text *body)
 {
-    size_t limit = (size_t)body_limit(request);
+    size_t limit = (size_t)request->body_bytes_max;
     char piece[16384];
     int64_t announced = request_body_length(request);
     if (announced > (int64_t)limit)

@@ -90,6 +90,7 @@ struct request {
     struct request_pair *queries; /* valid after request_query_read */
     bool is_query_read;
 
+    int64_t body_bytes_max; /* limit for the body; set before the handler runs */
     uint64_t body_read_bytes;
     const char *body; /* of request_json, as received; NULL before it, and after an error of the transfer */
     size_t body_length;
@@ -155,7 +156,7 @@ struct request_array {
 
 /*
  * Reads the body as a JSON object. UNSUPPORTED_MEDIA_TYPE for another Content-Type or any Content-Encoding;
- * PAYLOAD_TOO_LARGE above api.body_max_bytes; VALIDATION_FAILED for malformed JSON and for any value that is
+ * PAYLOAD_TOO_LARGE above body_bytes_max; VALIDATION_FAILED for malformed JSON and for any value that is
  * not an object. A body above 16 KiB is parsed only after the rate limit was checked (RATE_LIMIT_EXCEEDED).
  * It is not parsed if the array that longest names is too long; longest may be NULL.
  */

@@ -130,10 +130,19 @@ static void request_note(const struct request *request, enum iw_error error, int
                     keeps_bodies(request, error) ? &bodies : NULL);
 }
 
+static int64_t body_limit(const struct request *request)
+{
+    int64_t most = request->config->api_body_max_bytes;
+    int64_t open_most = request->edge != NULL ? request->edge->open_body_bytes_max : 0;
+    bool is_open = request->route != NULL && (request->route->flags & ROUTE_OPEN) != 0;
+    return is_open && open_most > 0 && open_most < most ? open_most : most;
+}
+
 void serve(struct request *request, const struct route *const *tables)
 {
     response_init(request);
     enum iw_error error = route_find(request, tables);
+    request->body_bytes_max = body_limit(request);
     error = error == IW_OK ? request_admit(request) : routeless_limit(request, tables);
     if (error == IW_OK) {
         fault_point(FAULT_REQUEST_ADMITTED, "");
