@@ -306,8 +306,7 @@ static enum iw_error files_download(struct request *request)
         response_header(request, "Content-Disposition", download.disposition);
     response_header_printf(request, "Cache-Control", "private, max-age=%lld",
                            (long long)(grant.expires_s - clock_now_ms() / 1000));
-    response_redirect_internally(request, arena_printf(request->arena, "/imgward-store/%s",
-                                                       storage_handover(request->arena, &download.key)));
+    response_redirect_internally(request, arena_printf(request->arena, "/imgward-store/%s", download.path));
     return IW_OK;
 }
 

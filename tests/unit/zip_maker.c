@@ -76,7 +76,7 @@ static void archive_build(struct storage *storage, const struct zip_entry *entri
                    &(struct zip_source){.entries = entries, .count = count, .time_ms = time_ms}, &archive_key,
                    &facts),
          "zip_build");
-    const char *from = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &archive_key));
+    const char *from = arena_printf(arena, "%s/%s", folder, store_local_handover(arena, &archive_key));
     if (rename(from, arena_printf(arena, "%s/archive.zip", folder)) != 0)
         die(from);
 }

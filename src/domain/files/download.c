@@ -4,6 +4,8 @@
 #include "db/results.h"
 #include "domain/orders/order_download.h"
 #include "service/files/name.h"
+#include "service/files/storage.h"
+#include "service/files/store_local.h"
 
 enum { redirect_s = 60 };
 
@@ -52,6 +54,7 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
 {
     struct download_row row;
     struct storage_facts facts;
+    struct storage_key stored;
     struct context *context = domain->context;
     bool is_found = false;
     context->order_id = key->order_id;
@@ -65,11 +68,11 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
     if (row.is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
     const char *fault = row_fault(&row);
-    if (fault != NULL || !storage_key_read(row.store_key, &download->key))
+    if (fault != NULL || !storage_key_read(row.store_key, &stored))
         return not_found(context, fault != NULL ? fault : "key_unreadable");
     error = domain_storage_open(domain);
     if (error == IW_OK)
-        error = storage_stat(domain->storage, context, &download->key, &facts);
+        error = storage_stat(domain->storage, context, &stored, &facts);
     if (error == IW_NOT_FOUND)
         return not_found(context, "bytes_missing");
     if (error != IW_OK)
@@ -82,10 +85,11 @@ enum iw_error download_find(struct domain *domain, const struct filekey *key, st
      * Redirects URLs that were signed before the files moved to an object store; the new URL is valid for a
      * short time.
      */
-    const struct storage_link link = {.key = download->key,
+    const struct storage_link link = {.key = stored,
                                       .expires_s = clock_now_ms() / 1000 + redirect_s,
                                       .disposition = download->disposition,
                                       .type = format_media_type(download->format)};
     download->url = domain_is_direct(domain) ? storage_url(domain->storage, context->arena, &link) : NULL;
+    download->path = store_local_handover(context->arena, &stored);
     return IW_OK;
 }

@@ -7,14 +7,13 @@
 #include "domain/domain.h"
 #include "model/filekey.h"
 #include "model/format.h"
-#include "service/files/storage.h"
 
 /* The file behind a download URL.  Texts are in the arena. */
 struct download {
-    struct storage_key key;
     const char *disposition; /* Content-Disposition; NULL if the client shows it */
     enum format format;
-    const char *url; /* at the object store; NULL: nginx sends the file */
+    const char *url;  /* at the object store; NULL: nginx sends the file */
+    const char *path; /* in a local store, from where nginx sends the file */
 };
 
 /* Finds a stored file.  PROCESSED_FILE_NOT_FOUND if it does not exist, was deleted or has expired. */

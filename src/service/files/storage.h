@@ -169,10 +169,4 @@ bool storage_room(const char *path, int64_t *free_bytes, int64_t *size_bytes);
 enum iw_error storage_sweep(struct storage *storage, struct context *context, int64_t age_s,
                             unsigned *count) IW_MUST_USE;
 
-/*
- * Returns the path for X-Accel-Redirect in a local store ("out/3f7/7001.12.1"), in the arena. nginx sends the
- * file from its internal location for the store.
- */
-const char *storage_handover(struct arena *arena, const struct storage_key *key);
-
 #endif

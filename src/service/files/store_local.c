@@ -64,7 +64,7 @@ static void shard_print(char name[shard_size], int64_t order_id)
     snprintf(name, shard_size, "%03x", shard_of(order_id));
 }
 
-const char *storage_handover(struct arena *arena, const struct storage_key *key)
+const char *store_local_handover(struct arena *arena, const struct storage_key *key)
 {
     char shard[shard_size], name[storage_key_size];
     shard_print(shard, key->order_id);

@@ -17,4 +17,10 @@ enum { store_local_shard_count = 4096 };
 enum iw_error store_local_open(struct context *context, const char *path,
                                struct storage **storage) IW_MUST_USE;
 
+/*
+ * Returns the path for X-Accel-Redirect ("out/3f7/7001.12.1"), in the arena. nginx sends the file from its
+ * internal location for the store.
+ */
+const char *store_local_handover(struct arena *arena, const struct storage_key *key);
+
 #endif

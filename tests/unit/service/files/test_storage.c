@@ -42,7 +42,7 @@ static void test_a_key_exists_only_after_its_commit(void)
     CU_ASSERT_EQUAL(storage_put_commit(writer, &context), IW_OK);
     bytes_expect(storage, &key_a, "one two");
     CU_ASSERT_EQUAL(files_count(), 1);
-    const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
+    const char *path = arena_printf(arena, "%s/%s", folder, store_local_handover(arena, &key_a));
     struct stat found;
     CU_ASSERT(stat(path, &found) == 0 && (found.st_mode & 07777) == 0640);
     /* A different part is a different key; a second write to a key replaces the file. */
@@ -147,7 +147,7 @@ static void test_links_and_pipes_are_not_followed(void)
     test_begin();
     struct storage *storage = store_of();
     CU_ASSERT_EQUAL(storage_put_bytes(storage, &context, &key_a, "one", 3), IW_OK);
-    const char *path = arena_printf(arena, "%s/%s", folder, storage_handover(arena, &key_a));
+    const char *path = arena_printf(arena, "%s/%s", folder, store_local_handover(arena, &key_a));
     unlink(path);
     CU_ASSERT_EQUAL_FATAL(symlink("/etc/passwd", path), 0);
     CU_ASSERT_EQUAL(storage_get(storage, &context, &key_a, &descriptor, NULL), IW_SERVICE_UNAVAILABLE);
