@@ -26,8 +26,6 @@ ALLOWED = []
 # Families of one idea in several files: a driver and its table, or an engine whose files share the types of the
 # public header.
 ALLOWED_INCLUDES = [
-    {"src/service/files/storage", "src/service/files/storage_driver", "src/service/files/store_local",
-     "src/service/files/store_s3"},
 ]
 ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
 

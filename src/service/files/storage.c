@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "service/files/storage_driver.h"
 #include "service/files/store_local.h"
 #include "service/files/store_s3.h"
 

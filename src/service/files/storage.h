@@ -13,24 +13,7 @@
 #ifndef SERVICE_FILES_STORAGE_H
 #define SERVICE_FILES_STORAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/config.h"
-#include "base/context.h"
-#include "model/sniff.h"
-#include "service/files/storage_key.h"
-
-enum { storage_etag_size = 80 };
-
-struct storage_facts {
-    int64_t size_bytes;
-    int64_t modified_ms; /* since 1970 UTC */
-};
-
-struct storage;
-struct storage_writer;
+#include "service/files/storage_driver.h"
 
 /*
  * Opens the store with the driver of the configuration. IO_FAILED or CONFIG_INVALID if the settings are
@@ -93,18 +76,8 @@ enum iw_error storage_delete_list(struct storage *storage, struct context *conte
  * of 0 selects all orders. The callback returns false to stop. Keys that are written or deleted during the
  * call may be visited or not.
  */
-typedef bool storage_visit(void *user, const struct storage_key *key, const struct storage_facts *facts);
 enum iw_error storage_list(struct storage *storage, struct context *context, enum filekey_kind kind,
                            int64_t order_id, storage_visit *visit, void *user) IW_MUST_USE;
-
-/*
- * A position in an endless walk over all keys. A zeroed cursor is at the start. A cursor belongs to one
- * store.
- */
-struct storage_cursor {
-    unsigned part;                /* in a local store, the next shard */
-    char after[storage_key_size]; /* in an object store, the text of the last key; "" at the start */
-};
 
 bool storage_cursor_is_start(const struct storage_cursor *cursor);
 
@@ -123,27 +96,8 @@ enum iw_error storage_walk(struct storage *storage, struct context *context, str
 /* True if clients upload to the store and download from it through its own URLs (storage_url). */
 bool storage_is_direct(const struct storage *storage);
 
-/* A request that a URL permits. */
-struct storage_link {
-    bool is_upload; /* PUT; otherwise GET */
-    struct storage_key key;
-    int64_t expires_s;       /* since 1970 */
-    const char *disposition; /* Content-Disposition of a download; may be NULL */
-    const char *type;        /* Content-Type of a download; NULL for that of the object */
-};
-
 /* Returns a presigned URL of a direct store, in the arena. Never log the URL. */
 const char *storage_url(struct storage *storage, struct arena *arena, const struct storage_link *link);
-
-/* An object that a client uploaded, as storage_peek finds it. */
-struct storage_object {
-    struct storage_key key;
-    bool is_there;
-    int64_t size_bytes;
-    char etag[storage_etag_size];
-    unsigned char first[sniff_bytes];
-    size_t first_count;
-};
 
 /* Fills size, ETag and first bytes of objects of a direct store, in parallel. */
 enum iw_error storage_peek(struct storage *storage, struct context *context, struct storage_object *objects,

@@ -1,11 +1,59 @@
 /*
- * The functions of a driver of the file store. storage.h describes them; only storage.c and the
- * drivers include this.
+ * The types of the file store, and the functions of a driver, which storage.h describes. Only storage.c and
+ * the drivers use struct storage_driver and the members of struct storage.
  */
 #ifndef SERVICE_FILES_STORAGE_DRIVER_H
 #define SERVICE_FILES_STORAGE_DRIVER_H
 
-#include "service/files/storage.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/context.h"
+#include "model/sniff.h"
+#include "service/files/storage_key.h"
+
+enum { storage_etag_size = 80 };
+
+struct storage_facts {
+    int64_t size_bytes;
+    int64_t modified_ms; /* since 1970 UTC */
+};
+
+struct storage;
+struct storage_writer;
+
+/* The callback of storage_list and storage_walk. */
+typedef bool storage_visit(void *user, const struct storage_key *key, const struct storage_facts *facts);
+
+/*
+ * A position in an endless walk over all keys. A zeroed cursor is at the start. A cursor belongs to one
+ * store.
+ */
+struct storage_cursor {
+    unsigned part;                /* in a local store, the next shard */
+    char after[storage_key_size]; /* in an object store, the text of the last key; "" at the start */
+};
+
+/* A request that a URL permits. */
+struct storage_link {
+    bool is_upload; /* PUT; otherwise GET */
+    struct storage_key key;
+    int64_t expires_s;       /* since 1970 */
+    const char *disposition; /* Content-Disposition of a download; may be NULL */
+    const char *type;        /* Content-Type of a download; NULL for that of the object */
+};
+
+/* An object that a client uploaded, as storage_peek finds it. */
+struct storage_object {
+    struct storage_key key;
+    bool is_there;
+    int64_t size_bytes;
+    char etag[storage_etag_size];
+    unsigned char first[sniff_bytes];
+    size_t first_count;
+};
 
 struct storage_driver {
     void (*close)(struct storage *storage);

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/fault.h"
-#include "service/files/storage_driver.h"
 
 /*
  * <root>/<kind>/<shard>/<order>.<number>.<version>[.<part>]

@@ -5,7 +5,7 @@
 #ifndef SERVICE_FILES_STORE_LOCAL_H
 #define SERVICE_FILES_STORE_LOCAL_H
 
-#include "service/files/storage.h"
+#include "service/files/storage_driver.h"
 
 /* The number of shards of a kind: steps of a walk. */
 enum { store_local_shard_count = 4096 };

@@ -14,7 +14,6 @@
 #include "base/crypto.h"
 #include "base/text.h"
 #include "model/format.h"
-#include "service/files/storage_driver.h"
 #include "service/net/s3.h"
 
 enum {

@@ -9,7 +9,7 @@
 #ifndef SERVICE_FILES_STORE_S3_H
 #define SERVICE_FILES_STORE_S3_H
 
-#include "service/files/storage.h"
+#include "service/files/storage_driver.h"
 
 /* CONFIG_INVALID if a setting or a key file is wrong. Sends no request. */
 enum iw_error store_s3_open(struct context *context, const struct config *config,
