@@ -3,7 +3,7 @@
 
     circles.py [BUILD]               print each circle of more than one file; exit 1 if there is one
 
-    circles.py --all [BUILD]         print those of ALLOWED and ALLOWED_INCLUDES, too
+    circles.py --all [BUILD]         print those of ENGINES, too
 
     circles.py --edges ROOM [BUILD]  print "file -> file: symbols" for a room, such as src/worker
 
@@ -20,14 +20,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Pairs in src/ that may depend on each other.
-ALLOWED = []
-
-# Families of one idea in several files: a driver and its table, or an engine whose files share the types of the
-# public header.
-ALLOWED_INCLUDES = [
-]
-ALLOWED_FOLDERS = ["src/engine/protect/", "src/engine/watermark/"]
+# The files of an engine share the types of its public header, so they may include each other in circles.
+ENGINES = ["src/engine/protect/", "src/engine/watermark/"]
 
 
 def objects(build, source):
@@ -92,9 +86,8 @@ def circles(edges):
     return sorted(sorted(files) for files in sets if len(files) > 1)
 
 
-def is_family(names):
-    return (any(set(names) <= family for family in ALLOWED_INCLUDES)
-            or any(all(name.startswith(folder) for name in names) for folder in ALLOWED_FOLDERS))
+def is_engine(names):
+    return any(all(name.startswith(folder) for name in names) for folder in ENGINES)
 
 
 def rooms():
@@ -110,15 +103,13 @@ def main(words):
             for other, names in others.items():
                 print(f"{name} -> {other}: {' '.join(names)}")
         return 0
-    found = [(name, files) for name in rooms() for files in circles(graph(build, name))]
-    refused = [files for name, files in found if files not in ALLOWED]
-    for files in [files for _, files in found] if option == "--all" else refused:
+    called = [files for name in rooms() for files in circles(graph(build, name))]
+    included = [names for names in circles(modules()) if option == "--all" or not is_engine(names)]
+    for files in called:
         print(f"{len(files)} files call each other: {' '.join(files)}")
-    included = circles(modules())
-    refused_includes = [names for names in included if not is_family(names)]
-    for names in included if option == "--all" else refused_includes:
+    for names in included:
         print(f"{len(names)} modules include each other: {' '.join(names)}")
-    return 1 if refused or refused_includes else 0
+    return 1 if called or included else 0
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ rules=(
     "parameters#no function outside engine, codec and protect_picture has more than six parameters"
     "config_keys_read#every key of src/base/config.c is read outside it"
     "no_unused_functions#every exported function of src/ is called from another file of a program"
-    "no_circles#no files call or include each other in circles (tests/circles.py names the few that may)"
+    "no_circles#no files call or include each other in circles; only the files of an engine may include each other"
     "struct_names#a struct's name means one thing in all of src/"
     "shadowed#no static function has the name of an exported one"
     "no_goto#there is no goto"
