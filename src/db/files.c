@@ -10,7 +10,7 @@
     "WHERE o.id = ? AND f.role = ? AND f.position = ? AND f.source_url IS NULL"
 
 enum iw_error files_upload_find(const struct db *db, const struct filekey *key, bool for_change,
-                                struct upload_place *place, bool *is_found)
+                                struct upload_file *file, bool *is_found)
 {
     struct db_rows rows;
     const struct db_value parameters[] = {db_integer(key->order_id),
@@ -22,17 +22,17 @@ enum iw_error files_upload_find(const struct db *db, const struct filekey *key, 
     if (!*is_found)
         return error;
     struct db_row columns = db_row(&rows, 0);
-    *place = (struct upload_place){0};
-    place->account_id = db_next_integer(&columns);
-    place->file_id = db_next_integer(&columns);
+    *file = (struct upload_file){0};
+    file->account_id = db_next_integer(&columns);
+    file->id = db_next_integer(&columns);
     const char *type = db_next_text(&columns), *status = db_next_text(&columns);
-    place->is_started = db_next_bool(&columns);
-    place->is_uploaded = db_next_bool(&columns);
-    place->store_key = db_next_text(&columns);
-    place->name = db_next_text(&columns);
-    place->is_suspended = db_next_bool(&columns);
-    place->trace_id = db_next_text(&columns);
-    return orders_words_read(db->context, type, &place->order_type, status, &place->order_status);
+    file->is_started = db_next_bool(&columns);
+    file->is_uploaded = db_next_bool(&columns);
+    file->store_key = db_next_text(&columns);
+    file->name = db_next_text(&columns);
+    file->is_suspended = db_next_bool(&columns);
+    file->trace_id = db_next_text(&columns);
+    return orders_words_read(db->context, type, &file->order_type, status, &file->order_status);
 }
 
 enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,

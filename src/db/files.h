@@ -15,7 +15,7 @@
  * that the service fetches from a URL is not found.
  */
 enum iw_error files_upload_find(const struct db *db, const struct filekey *key, bool for_change,
-                                struct upload_place *place, bool *is_found) IW_MUST_USE;
+                                struct upload_file *file, bool *is_found) IW_MUST_USE;
 
 /* Records the bytes of a file. */
 enum iw_error files_upload_write(const struct db *db, int64_t file_id, int64_t now_ms,

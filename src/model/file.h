@@ -41,10 +41,10 @@ struct order_file {
 };
 
 /* The file that an upload URL names; texts are in the arena. */
-struct upload_place {
+struct upload_file {
     int64_t account_id;
     bool is_suspended; /* the account */
-    int64_t file_id;
+    int64_t id;
     enum order_type order_type;
     enum order_status order_status;
     bool is_started;       /* the order was started earlier */

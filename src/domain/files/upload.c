@@ -18,33 +18,33 @@ enum { piece_bytes = 65536 };
 /* ---- the check before the body ---- */
 
 /* Finds the file of an upload; for_change locks the order's row. */
-static enum iw_error place_find(struct domain *domain, const struct filekey *key, bool for_change,
-                                struct upload_place *place)
+static enum iw_error file_find(struct domain *domain, const struct filekey *key, bool for_change,
+                               struct upload_file *file)
 {
     struct context *context = domain->context;
     bool is_found = false;
-    enum iw_error error = files_upload_find(&domain->db, key, for_change, place, &is_found);
+    enum iw_error error = files_upload_find(&domain->db, key, for_change, file, &is_found);
     if (error != IW_OK)
         return error;
     if (!is_found)
         return context_fail(context, IW_ORDER_NOT_FOUND, NULL);
-    context->account_id = place->account_id;
-    context_trace_join(context, place->trace_id);
-    if (place->is_suspended)
+    context->account_id = file->account_id;
+    context_trace_join(context, file->trace_id);
+    if (file->is_suspended)
         return context_fail(context, IW_AUTH_FORBIDDEN, NULL);
-    if (place->order_status == ORDER_PENDING)
+    if (file->order_status == ORDER_PENDING)
         return IW_OK;
-    if (place->order_status == ORDER_FAILED && !place->is_started)
+    if (file->order_status == ORDER_FAILED && !file->is_started)
         return context_fail(context, IW_ORDER_NOT_PENDING,
                             "The order was not started in time and takes no more files; make a new order.");
     return context_fail(context, IW_ORDER_ALREADY_STARTED, NULL);
 }
 
 static enum iw_error upload_admit(struct domain *domain, const struct presign_grant *grant,
-                                  int64_t announced_bytes, struct upload_place *place)
+                                  int64_t announced_bytes, struct upload_file *file)
 {
     domain->context->order_id = grant->key.order_id;
-    enum iw_error error = place_find(domain, &grant->key, false, place);
+    enum iw_error error = file_find(domain, &grant->key, false, file);
     if (error != IW_OK || announced_bytes <= grant->max_bytes)
         return error;
     return context_fail(domain->context, IW_PAYLOAD_TOO_LARGE, message_file_bytes, (long long)announced_bytes,
@@ -53,8 +53,8 @@ static enum iw_error upload_admit(struct domain *domain, const struct presign_gr
 
 enum iw_error upload_check(struct domain *domain, const struct presign_grant *grant, int64_t announced_bytes)
 {
-    struct upload_place place;
-    enum iw_error error = upload_admit(domain, grant, announced_bytes, &place);
+    struct upload_file file;
+    enum iw_error error = upload_admit(domain, grant, announced_bytes, &file);
     return error == IW_OK ? domain_room_check(domain) : error;
 }
 
@@ -100,33 +100,33 @@ static enum iw_error digests_check(struct context *context, const struct upload_
 static enum iw_error picture_refuse(struct domain *domain, const struct presign_grant *grant,
                                     enum iw_error code, const char *advice)
 {
-    struct upload_place place;
+    struct upload_file file;
     struct context *context = domain->context;
     const char *sentence = context->sentence, *reason = context->reason;
     context_clear(context);
-    enum iw_error error = place_find(domain, &grant->key, false, &place);
+    enum iw_error error = file_find(domain, &grant->key, false, &file);
     if (error != IW_OK)
         return error;
     context->reason = reason;
-    return context_fail(context, code, "%s: %s%s", place.name, sentence, advice);
+    return context_fail(context, code, "%s: %s%s", file.name, sentence, advice);
 }
 
 /* Reads the whole body into the file store, under a key that no row names yet. */
 static enum iw_error bytes_store(struct domain *domain, const struct presign_grant *grant,
                                  const struct upload_source *source, const struct storage_key *key,
-                                 const struct upload_place *place, struct upload_sink_facts *facts)
+                                 const struct upload_file *file, struct upload_sink_facts *facts)
 {
     struct upload_sink *sink;
     struct context *context = domain->context;
     const struct upload_limits limits = {.max_bytes = grant->max_bytes,
-                                         .formats = formats_taken(domain->config, place->order_type),
+                                         .formats = formats_taken(domain->config, file->order_type),
                                          .with_md5 = source->md5 != NULL,
-                                         .type = place->order_type,
+                                         .type = file->order_type,
                                          .image_memory_bytes = domain->config->image_memory_max_bytes};
     /*
      * A leaked copy may be cut off. The original of an extraction and pictures to deliver must be complete.
      */
-    bool may_be_truncated = place->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
+    bool may_be_truncated = file->order_type == ORDER_WATERMARK_EXTRACT && grant->key.kind == FILEKEY_UPLOAD;
     enum iw_error error = upload_sink_begin(domain->storage, context, key, &limits, &sink);
     if (error != IW_OK)
         return error;
@@ -150,14 +150,14 @@ static enum iw_error bytes_store(struct domain *domain, const struct presign_gra
 /* ---- the file's row ---- */
 
 /* Embedding and extraction start with their last upload.  Protection waits for a confirmation. */
-static enum iw_error complete_order_start(struct domain *domain, const struct upload_place *place,
+static enum iw_error complete_order_start(struct domain *domain, const struct upload_file *file,
                                           int64_t order_id, bool *is_started)
 {
     struct order_view view;
     enum order_status status;
-    if (place->order_type == ORDER_ANTI_AI)
+    if (file->order_type == ORDER_ANTI_AI)
         return IW_OK;
-    enum iw_error error = order_find(domain, place->account_id, order_id, &view);
+    enum iw_error error = order_find(domain, file->account_id, order_id, &view);
     if (error != IW_OK)
         return error;
     for (unsigned i = 0; i < view.order.file_rows; i++)
@@ -188,17 +188,17 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct file
                                         const struct storage_key *key, enum iw_error error)
 {
     struct context quiet;
-    struct upload_place place;
+    struct upload_file file;
     enum iw_error found;
     bool is_found = false;
     context_init_part(&quiet, domain->context);
     const struct db db = {&quiet, domain->db.connection};
     for (struct transaction t = transaction_begin(&db); transaction_goes_on(&t, &found);) {
-        found = files_upload_find(&db, filekey, true, &place, &is_found);
+        found = files_upload_find(&db, filekey, true, &file, &is_found);
     }
     if (found != IW_OK || !is_found)
         return error;
-    if (place.store_key == NULL || strcmp(place.store_key, storage_key_text(quiet.arena, key)) != 0) {
+    if (file.store_key == NULL || strcmp(file.store_key, storage_key_text(quiet.arena, key)) != 0) {
         bytes_delete(domain, key);
         return error;
     }
@@ -208,18 +208,18 @@ static enum iw_error lost_commit_settle(struct domain *domain, const struct file
 
 /* Locks the order, checks that it is still pending, and points the file's row to the bytes. */
 static enum iw_error row_write(struct domain *domain, const struct filekey *filekey,
-                               const struct upload_facts *facts, struct upload_place *place, bool *is_started)
+                               const struct upload_facts *facts, struct upload_file *file, bool *is_started)
 {
     enum iw_error error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         *is_started = false;
-        error = place_find(domain, filekey, true, place);
+        error = file_find(domain, filekey, true, file);
         if (error == IW_OK)
-            error = files_upload_write(&domain->db, place->file_id, clock_now_ms(), facts);
+            error = files_upload_write(&domain->db, file->id, clock_now_ms(), facts);
         if (error == IW_OK)
-            error = quotas_stored(&domain->db, place->account_id, facts->size_bytes);
+            error = quotas_stored(&domain->db, file->account_id, facts->size_bytes);
         if (error == IW_OK)
-            error = complete_order_start(domain, place, filekey->order_id, is_started);
+            error = complete_order_start(domain, file, filekey->order_id, is_started);
     }
     return error;
 }
@@ -229,13 +229,13 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
                                   const struct storage_key *key, struct upload_outcome *outcome)
 {
     struct storage_key before;
-    struct upload_place place = {.file_id = 0};
+    struct upload_file file = {.id = 0};
     bool is_started = false;
     const struct upload_facts facts = {.store_key = storage_key_text(domain->context->arena, key),
                                        .format = outcome->facts.format,
                                        .size_bytes = outcome->facts.size_bytes,
                                        .sha256 = outcome->facts.sha256};
-    enum iw_error error = row_write(domain, filekey, &facts, &place, &is_started);
+    enum iw_error error = row_write(domain, filekey, &facts, &file, &is_started);
     bool is_refused = error == IW_ORDER_NOT_FOUND || error == IW_ORDER_ALREADY_STARTED ||
                       error == IW_ORDER_NOT_PENDING || error == IW_AUTH_FORBIDDEN;
     if (is_refused)
@@ -244,10 +244,10 @@ static enum iw_error bytes_record(struct domain *domain, const struct filekey *f
         error = lost_commit_settle(domain, filekey, key, error);
     if (error != IW_OK)
         return error;
-    outcome->is_replacement = place.is_uploaded;
+    outcome->is_replacement = file.is_uploaded;
     if (is_started)
         queue_notify(domain->redis, domain->config, domain->context, filekey->order_id);
-    if (place.store_key != NULL && storage_key_read(place.store_key, &before))
+    if (file.store_key != NULL && storage_key_read(file.store_key, &before))
         bytes_delete(domain, &before);
     return IW_OK;
 }
@@ -259,12 +259,12 @@ enum iw_error upload_receive(struct domain *domain, const struct presign_grant *
                                     .order_id = grant->key.order_id,
                                     .number = grant->key.number,
                                     .version = storage_version_new()};
-    struct upload_place place;
+    struct upload_file file;
     /* Checks again, because the order may have started while nginx read the body. */
-    enum iw_error error = upload_admit(domain, grant, source->announced_bytes, &place);
+    enum iw_error error = upload_admit(domain, grant, source->announced_bytes, &file);
     if (error == IW_OK)
         error = domain_storage_open(domain);
     if (error == IW_OK)
-        error = bytes_store(domain, grant, source, &key, &place, &outcome->facts);
+        error = bytes_store(domain, grant, source, &key, &file, &outcome->facts);
     return error == IW_OK ? bytes_record(domain, &grant->key, &key, outcome) : error;
 }
