@@ -38,8 +38,8 @@ static enum iw_error change(struct request *request)
     struct field_scope body;
     struct account_row account;
     struct account_change wish = {.requests_per_minute = account_keep, .status = account_keep};
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = audit_actor_of(&request->session->user, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = audit_actor_of(&request->session->user, &client);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -102,8 +102,8 @@ static enum iw_error invite(struct request *request)
     int64_t id;
     const char *link;
     const struct user *user = &request->session->user;
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = audit_actor_of(user, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = audit_actor_of(user, &client);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -135,10 +135,10 @@ static enum iw_error invite(struct request *request)
 static enum iw_error uninvite(struct request *request)
 {
     int64_t id;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_id(request, "invitationId", &id);
     if (error == IW_OK)
-        error = member_uninvite(request->domain, request->session, id, &place);
+        error = member_uninvite(request->domain, request->session, id, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
@@ -146,7 +146,7 @@ static enum iw_error member_change(struct request *request)
 {
     struct field_scope body;
     int64_t id;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_id(request, "userId", &id);
     if (error == IW_OK)
         error = view_body(request, &body);
@@ -155,14 +155,14 @@ static enum iw_error member_change(struct request *request)
     enum user_role role = view_role(&body, "role");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = member_role_set(request->domain, request->session, id, role, &place);
+        error = member_role_set(request->domain, request->session, id, role, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
 static enum iw_error member_delete(struct request *request)
 {
     int64_t id;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     request_query_read(request);
     const char *keys = request_query(request, "keys");
     if (keys != NULL && strcmp(keys, "revoke") != 0)
@@ -172,7 +172,7 @@ static enum iw_error member_delete(struct request *request)
     if (error == IW_OK)
         error = view_id(request, "userId", &id);
     if (error == IW_OK)
-        error = member_remove(request->domain, request->session, id, keys != NULL, &place);
+        error = member_remove(request->domain, request->session, id, keys != NULL, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 

@@ -15,9 +15,9 @@
 
 enum { name_code_points_max = 100, plan_code_points_max = 16, requests_per_minute_max = 1000000 };
 
-static struct audit_actor actor_of(const struct request *request, const struct audit_place *place)
+static struct audit_actor actor_of(const struct request *request, const struct audit_client *client)
 {
-    return audit_actor_of(&request->session->user, place);
+    return audit_actor_of(&request->session->user, client);
 }
 
 static int64_t limit_of(const struct page *page)
@@ -88,8 +88,8 @@ static enum iw_error account_post(struct request *request)
     struct account_row account;
     int64_t id;
     const char *link = NULL, *email = NULL;
-    const struct audit_place place = gate_place(request);
-    struct audit_actor actor = actor_of(request, &place);
+    const struct audit_client client = gate_client(request);
+    struct audit_actor actor = actor_of(request, &client);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -186,8 +186,8 @@ static enum iw_error account_patch(struct request *request)
     struct field_scope body;
     struct account_row account;
     struct account_change change;
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = actor_of(request, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = actor_of(request, &client);
     enum iw_error error = view_id(request, "accountId", &id);
     if (error == IW_OK)
         error = view_body(request, &body);
@@ -247,8 +247,8 @@ static enum iw_error user_change(struct request *request)
     int64_t id;
     struct field_scope body;
     struct user user;
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = actor_of(request, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = actor_of(request, &client);
     enum iw_error error = view_id(request, "userId", &id);
     if (error == IW_OK)
         error = view_body(request, &body);
@@ -270,8 +270,8 @@ static enum iw_error user_reset_link(struct request *request)
     int64_t id;
     struct user user;
     const char *link;
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = actor_of(request, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = actor_of(request, &client);
     enum iw_error error = view_id(request, "userId", &id);
     if (error == IW_OK)
         error = user_find(request->domain, id, &user);

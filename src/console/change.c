@@ -50,11 +50,12 @@ enum iw_error change_count(struct request *request)
 void change_note(struct request *request)
 {
     int event = event_of(request);
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     if (event < 0 || request->session == NULL)
         return;
     const char *id = events[event].id[0] != '\0' ? request_capture(request, events[event].id) : NULL;
-    if (audit_change_note(request->domain, &request->session->user, &place, events[event].event, id) == IW_OK)
+    if (audit_change_note(request->domain, &request->session->user, &client, events[event].event, id) ==
+        IW_OK)
         return;
     log_failure(request->context, "audit_failed");
     context_clear(request->context);

@@ -11,11 +11,11 @@
 /* The prefix makes browsers refuse the cookie without Secure, with a Domain or with another Path. */
 #define COOKIE "__Host-imgward-session"
 
-struct audit_place gate_place(const struct request *request)
+struct audit_client gate_client(const struct request *request)
 {
     const char *address = request_parameter(request, "REMOTE_ADDR");
     const char *agent = request_header(request, "User-Agent");
-    return (struct audit_place){address != NULL ? address : "", agent != NULL ? agent : ""};
+    return (struct audit_client){address != NULL ? address : "", agent != NULL ? agent : ""};
 }
 
 /* The value of the cookie (RFC 6265, 4.2), or NULL. */
@@ -106,8 +106,8 @@ static enum iw_error role_check(struct request *request, const struct session *s
 enum iw_error gate_authenticate(struct request *request)
 {
     struct session *session = arena_alloc(request->arena, sizeof *session);
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = session_find(request->domain, cookie_read(request), &place, session);
+    const struct audit_client client = gate_client(request);
+    enum iw_error error = session_find(request->domain, cookie_read(request), &client, session);
     if (error != IW_OK)
         return error;
     request->session = session;
@@ -120,8 +120,8 @@ enum iw_error gate_authenticate(struct request *request)
 enum iw_error gate_session(struct request *request, const struct session **session)
 {
     struct session *found = arena_alloc(request->arena, sizeof *found);
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = session_find(request->domain, cookie_read(request), &place, found);
+    const struct audit_client client = gate_client(request);
+    enum iw_error error = session_find(request->domain, cookie_read(request), &client, found);
     *session = error == IW_OK ? found : NULL;
     if (error != IW_SESSION_REQUIRED)
         return error;

@@ -20,7 +20,7 @@ enum iw_error gate_guard(struct request *request) IW_MUST_USE;
 enum iw_error gate_authenticate(struct request *request) IW_MUST_USE;
 
 /* Returns the address and the browser of the client, for session and audit log. */
-struct audit_place gate_place(const struct request *request);
+struct audit_client gate_client(const struct request *request);
 
 /*
  * Finds the session of a request on an open route; NULL if there is none. Fails only if the database is

@@ -103,7 +103,7 @@ static enum iw_error create(struct request *request)
     struct field_scope body;
     struct account_key key;
     char value[key_size];
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -112,7 +112,7 @@ static enum iw_error create(struct request *request)
                                           .expires_ms = expiry_read(&body)};
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = account_key_create(request->domain, request->session, &wish, &place, value, &key);
+        error = account_key_create(request->domain, request->session, &wish, &client, value, &key);
     if (error != IW_OK)
         return error;
     response_status(request, 201);
@@ -129,10 +129,10 @@ static enum iw_error revoke(struct request *request)
 {
     int64_t id;
     struct account_key key;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_id(request, "keyId", &id);
     if (error == IW_OK)
-        error = account_key_revoke(request->domain, request->session, id, &place, &key);
+        error = account_key_revoke(request->domain, request->session, id, &client, &key);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);

@@ -90,8 +90,8 @@ static enum iw_error jobs_show(struct request *request)
 static enum iw_error job_retry(struct request *request)
 {
     int64_t id;
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = audit_actor_of(&request->session->user, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = audit_actor_of(&request->session->user, &client);
     enum iw_error error = view_id(request, "jobId", &id);
     if (error == IW_OK)
         error = job_retry_request(request->domain, id, &actor);

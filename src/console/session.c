@@ -79,7 +79,7 @@ static enum iw_error sign_in(struct request *request)
     struct field_scope body;
     struct sign_in outcome;
     const struct session *before = NULL;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -87,12 +87,12 @@ static enum iw_error sign_in(struct request *request)
     const char *password = view_password(&body, "password");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = sign_in_password(request->domain, email, password, &place, &outcome);
+        error = sign_in_password(request->domain, email, password, &client, &outcome);
     /* Ends the session that the browser had before, because its token must not be reused. */
     if (error == IW_OK)
         error = gate_session(request, &before);
     if (error == IW_OK && before != NULL)
-        error = session_end(request->domain, before, before->id, &place);
+        error = session_end(request->domain, before, before->id, &client);
     return error == IW_OK ? sign_in_answer(request, &outcome) : error;
 }
 
@@ -100,7 +100,7 @@ static enum iw_error second_factor(struct request *request)
 {
     struct field_scope body;
     struct sign_in outcome;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -108,14 +108,14 @@ static enum iw_error second_factor(struct request *request)
     const char *code = view_text(&body, "code", code_code_points_max);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = sign_in_code(request->domain, challenge, code, &place, &outcome);
+        error = sign_in_code(request->domain, challenge, code, &client, &outcome);
     return error == IW_OK ? sign_in_answer(request, &outcome) : error;
 }
 
 static enum iw_error sign_out(struct request *request)
 {
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = session_end(request->domain, request->session, request->session->id, &place);
+    const struct audit_client client = gate_client(request);
+    enum iw_error error = session_end(request->domain, request->session, request->session->id, &client);
     if (error != IW_OK)
         return error;
     gate_cookie_set(request, NULL);
@@ -138,7 +138,7 @@ static enum iw_error sign_up(struct request *request)
     struct sign_in outcome;
     bool is_open;
     struct user_entry entry = {.email = NULL};
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -147,9 +147,9 @@ static enum iw_error sign_up(struct request *request)
     entry_read(&body, &entry);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_sign_up(request->domain, &entry, &place, &is_open, &user);
+        error = user_sign_up(request->domain, &entry, &client, &is_open, &user);
     if (error == IW_OK && is_open)
-        error = sign_in_new(request->domain, &user, &place, &outcome);
+        error = sign_in_new(request->domain, &user, &client, &outcome);
     if (error != IW_OK)
         return error;
     response_status(request, 201);
@@ -176,31 +176,31 @@ static enum iw_error token_read(struct request *request, const char **token)
 static enum iw_error verify(struct request *request)
 {
     const char *token;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = token_read(request, &token);
     if (error == IW_OK)
-        error = user_verify(request->domain, token, &place);
+        error = user_verify(request->domain, token, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
 static enum iw_error forgot(struct request *request)
 {
     struct field_scope body;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     const char *email = view_email(&body, "email");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_forgot(request->domain, email, &place);
+        error = user_forgot(request->domain, email, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
 static enum iw_error reset(struct request *request)
 {
     struct field_scope body;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -208,7 +208,7 @@ static enum iw_error reset(struct request *request)
     const char *password = view_password(&body, "password");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_reset(request->domain, token, password, &place);
+        error = user_reset(request->domain, token, password, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
@@ -236,7 +236,7 @@ static enum iw_error invitation_accept(struct request *request)
     struct user user;
     struct sign_in outcome;
     struct user_entry entry = {.email = NULL};
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -244,9 +244,9 @@ static enum iw_error invitation_accept(struct request *request)
     entry_read(&body, &entry);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = member_accept(request->domain, token, &entry, &place, &user);
+        error = member_accept(request->domain, token, &entry, &client, &user);
     if (error == IW_OK)
-        error = sign_in_new(request->domain, &user, &place, &outcome);
+        error = sign_in_new(request->domain, &user, &client, &outcome);
     return error == IW_OK ? sign_in_answer(request, &outcome) : error;
 }
 

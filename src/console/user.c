@@ -15,8 +15,8 @@ enum { code_code_points_max = 40 };
 
 static enum iw_error verify_resend(struct request *request)
 {
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = user_verify_send(request->domain, &request->session->user, &place);
+    const struct audit_client client = gate_client(request);
+    enum iw_error error = user_verify_send(request->domain, &request->session->user, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 
@@ -24,7 +24,7 @@ static enum iw_error change(struct request *request)
 {
     struct field_scope body;
     struct user user = request->session->user;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
@@ -35,7 +35,7 @@ static enum iw_error change(struct request *request)
         field_bad(&body, "language", "must be en or ko");
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = user_profile_set(request->domain, request->session, user.name, user.language, &place);
+        error = user_profile_set(request->domain, request->session, user.name, user.language, &client);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -56,7 +56,7 @@ static enum iw_error password_change(struct request *request)
 {
     struct field_scope body;
     struct session_new fresh;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     const struct user *user = &request->session->user;
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
@@ -69,7 +69,7 @@ static enum iw_error password_change(struct request *request)
     if (error == IW_OK)
         error = sign_in_confirm(request->domain, request->session, "currentPassword", current);
     if (error == IW_OK)
-        error = user_password_set(request->domain, user, password, &place, &fresh);
+        error = user_password_set(request->domain, user, password, &client, &fresh);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -95,12 +95,12 @@ static enum iw_error totp_make(struct request *request)
 {
     struct second_factor factor;
     const struct user *user = &request->session->user;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = password_confirm(request);
     if (error == IW_OK && user->totp_enabled_ms != 0)
         error = context_fail(request->context, IW_VALIDATION_FAILED, message_factor_on);
     if (error == IW_OK)
-        error = second_factor_make(request->domain, user, &place, &factor);
+        error = second_factor_make(request->domain, user, &client, &factor);
     if (error != IW_OK)
         return error;
     struct render *render = response_data(request);
@@ -132,21 +132,21 @@ static enum iw_error totp_enable(struct request *request)
     struct field_scope body;
     struct session_new fresh;
     const char *codes[second_factor_codes];
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_body(request, &body);
     if (error != IW_OK)
         return error;
     const char *code = view_text(&body, "code", code_code_points_max);
     error = context_validated(request->context);
     if (error == IW_OK)
-        error = second_factor_enable(request->domain, &request->session->user, code, &place, codes, &fresh);
+        error = second_factor_enable(request->domain, &request->session->user, code, &client, codes, &fresh);
     return error == IW_OK ? codes_answer(request, codes, &fresh) : error;
 }
 
 static enum iw_error totp_disable(struct request *request)
 {
-    const struct audit_place place = gate_place(request);
-    const struct audit_actor actor = audit_actor_of(&request->session->user, &place);
+    const struct audit_client client = gate_client(request);
+    const struct audit_actor actor = audit_actor_of(&request->session->user, &client);
     enum iw_error error = password_confirm(request);
     if (error == IW_OK)
         error = second_factor_disable(request->domain, &request->session->user, &actor);
@@ -156,10 +156,10 @@ static enum iw_error totp_disable(struct request *request)
 static enum iw_error codes_renew(struct request *request)
 {
     const char *codes[second_factor_codes];
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = password_confirm(request);
     if (error == IW_OK)
-        error = second_factor_codes_new(request->domain, &request->session->user, &place, codes);
+        error = second_factor_codes_new(request->domain, &request->session->user, &client, codes);
     return error == IW_OK ? codes_answer(request, codes, NULL) : error;
 }
 
@@ -192,10 +192,10 @@ static enum iw_error sessions_show(struct request *request)
 static enum iw_error session_remove(struct request *request)
 {
     int64_t id;
-    const struct audit_place place = gate_place(request);
+    const struct audit_client client = gate_client(request);
     enum iw_error error = view_id(request, "sessionId", &id);
     if (error == IW_OK)
-        error = session_end(request->domain, request->session, id, &place);
+        error = session_end(request->domain, request->session, id, &client);
     if (error == IW_OK && id == request->session->id)
         gate_cookie_set(request, NULL);
     return error == IW_OK ? view_nothing(request) : error;
@@ -203,8 +203,8 @@ static enum iw_error session_remove(struct request *request)
 
 static enum iw_error sessions_remove(struct request *request)
 {
-    const struct audit_place place = gate_place(request);
-    enum iw_error error = session_end_others(request->domain, request->session, &place);
+    const struct audit_client client = gate_client(request);
+    enum iw_error error = session_end_others(request->domain, request->session, &client);
     return error == IW_OK ? view_nothing(request) : error;
 }
 

@@ -223,7 +223,7 @@ static enum iw_error create_check(struct domain *domain, int64_t account_id)
 }
 
 enum iw_error account_key_create(struct domain *domain, const struct session *session,
-                                 const struct account_key_wish *wish, const struct audit_place *place,
+                                 const struct account_key_wish *wish, const struct audit_client *client,
                                  char value[key_size], struct account_key *key)
 {
     uint8_t digest[32];
@@ -232,7 +232,7 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
     key_make(value);
     key_digest(value, digest);
     key_prefix(value, prefix);
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     const char *scopes = key_scopes_text(domain->context->arena, wish->scopes, ", ");
     const struct keys_row row = {.account_id = session->account.id,
                                  .name = wish->name,
@@ -259,10 +259,10 @@ enum iw_error account_key_create(struct domain *domain, const struct session *se
 
 /* RESOURCE_NOT_FOUND.  A key that was revoked before stays as it is. */
 static enum iw_error revoke_write(struct domain *domain, const struct session *session, int64_t id,
-                                  const struct audit_place *place, struct account_key *key)
+                                  const struct audit_client *client, struct account_key *key)
 {
     int64_t account_id = session->account.id;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     enum iw_error error = key_find(domain, account_id, id, key);
     if (error != IW_OK || key->revoked_at_ms != 0)
         return error;
@@ -275,11 +275,11 @@ static enum iw_error revoke_write(struct domain *domain, const struct session *s
 }
 
 enum iw_error account_key_revoke(struct domain *domain, const struct session *session, int64_t id,
-                                 const struct audit_place *place, struct account_key *key)
+                                 const struct audit_client *client, struct account_key *key)
 {
     enum iw_error error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = revoke_write(domain, session, id, place, key);
+        error = revoke_write(domain, session, id, client, key);
     }
     return error;
 }

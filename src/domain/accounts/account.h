@@ -86,11 +86,11 @@ struct account_key_wish {
  * USAGE_LIMIT_EXCEEDED if it created 100 keys in a day.
  */
 enum iw_error account_key_create(struct domain *domain, const struct session *session,
-                                 const struct account_key_wish *wish, const struct audit_place *place,
+                                 const struct account_key_wish *wish, const struct audit_client *client,
                                  char value[key_size], struct account_key *key) IW_MUST_USE;
 
 /* A second revocation keeps the time of the first. */
 enum iw_error account_key_revoke(struct domain *domain, const struct session *session, int64_t id,
-                                 const struct audit_place *place, struct account_key *key) IW_MUST_USE;
+                                 const struct audit_client *client, struct account_key *key) IW_MUST_USE;
 
 #endif

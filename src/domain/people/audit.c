@@ -12,17 +12,18 @@
 /* A person makes some dozen changes a day, and a script that renews keys makes some hundred. */
 enum { details_bytes_max = 900, changes_day_max = 2000, day_s = 24 * 60 * 60 };
 
-struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place)
+struct audit_actor audit_actor_of(const struct user *user, const struct audit_client *client)
 {
-    return (struct audit_actor){user->account.id, user->id, user->name, user->email, place->address};
+    return (struct audit_actor){user->account.id, user->id, user->name, user->email, client->address};
 }
 
-enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, const struct audit_place *place,
-                                bool *is_known)
+enum iw_error audit_network_known(const struct domain *domain, int64_t user_id,
+                                  const struct audit_client *client, bool *is_known)
 {
     struct arena *arena = domain->context->arena;
     return audit_has(&domain->db, user_id, "signedIn",
-                     arena_printf(arena, "network\t%s\n", throttle_network(arena, place->address)), is_known);
+                     arena_printf(arena, "network\t%s\n", throttle_network(arena, client->address)),
+                     is_known);
 }
 
 enum iw_error audit_change_admit(struct domain *domain, int64_t user_id)
@@ -68,8 +69,8 @@ enum iw_error audit_add(const struct domain *domain, const struct audit_actor *a
 }
 
 enum iw_error audit_change_note(struct domain *domain, const struct user *user,
-                                const struct audit_place *place, const char *event, const char *id)
+                                const struct audit_client *client, const char *event, const char *id)
 {
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     return audit_add(domain, &actor, event, "id", id, NULL);
 }

@@ -12,7 +12,7 @@
 #include "model/user.h"
 
 /* The client of a request.  Texts are borrowed. */
-struct audit_place {
+struct audit_client {
     const char *address;
     const char *user_agent;
 };
@@ -26,18 +26,18 @@ struct audit_actor {
     const char *address;
 };
 
-struct audit_actor audit_actor_of(const struct user *user, const struct audit_place *place);
+struct audit_actor audit_actor_of(const struct user *user, const struct audit_client *client);
 
 /* Returns true if the user signed in from this network before. */
-enum iw_error audit_place_known(const struct domain *domain, int64_t user_id, const struct audit_place *place,
-                                bool *is_known) IW_MUST_USE;
+enum iw_error audit_network_known(const struct domain *domain, int64_t user_id,
+                                  const struct audit_client *client, bool *is_known) IW_MUST_USE;
 
 /* Counts a change of a user, which adds an event.  USAGE_LIMIT_EXCEEDED if there are too many in a day. */
 enum iw_error audit_change_admit(struct domain *domain, int64_t user_id) IW_MUST_USE;
 
 /* Adds an event about an object, after its change.  id: of the object, or NULL. */
 enum iw_error audit_change_note(struct domain *domain, const struct user *user,
-                                const struct audit_place *place, const char *event,
+                                const struct audit_client *client, const char *event,
                                 const char *id) IW_MUST_USE;
 
 /* Adds an event; pairs of detail name and value follow, closed by NULL. */

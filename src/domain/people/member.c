@@ -113,10 +113,10 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
 }
 
 enum iw_error member_uninvite(struct domain *domain, const struct session *session, int64_t id,
-                              const struct audit_place *place)
+                              const struct audit_client *client)
 {
     int64_t count = 0;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     enum iw_error error = invitations_delete(&domain->db, session->account.id, id, &count);
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND,
@@ -143,7 +143,7 @@ static enum iw_error stranger_remove(struct domain *domain, const char *email)
 }
 
 /* Uses up the invitation and writes the user, whose name and password are set; sets the rest. */
-static enum iw_error accept_write(struct domain *domain, const char *token, const struct audit_place *place,
+static enum iw_error accept_write(struct domain *domain, const char *token, const struct audit_client *client,
                                   struct user *user)
 {
     struct invitation invitation;
@@ -166,13 +166,13 @@ static enum iw_error accept_write(struct domain *domain, const char *token, cons
         context_clear(domain->context);
         return context_fail(domain->context, IW_VALIDATION_FAILED, message_user_elsewhere, user->email);
     }
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     return error == IW_OK ? audit_add(domain, &actor, "invitationAccepted", "email", user->email, NULL)
                           : error;
 }
 
 enum iw_error member_accept(struct domain *domain, const char *token, const struct user_entry *entry,
-                            const struct audit_place *place, struct user *user)
+                            const struct audit_client *client, struct user *user)
 {
     struct invitation invitation;
     *user = (struct user){.name = entry->name};
@@ -182,7 +182,7 @@ enum iw_error member_accept(struct domain *domain, const char *token, const stru
     if (error != IW_OK)
         return error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = accept_write(domain, token, place, user);
+        error = accept_write(domain, token, client, user);
     }
     return error == IW_OK ? user_find(domain, user->id, user) : error;
 }
@@ -210,10 +210,10 @@ static enum iw_error member_lock(struct domain *domain, int64_t account_id, int6
 }
 
 enum iw_error member_role_set(struct domain *domain, const struct session *session, int64_t user_id,
-                              enum user_role role, const struct audit_place *place)
+                              enum user_role role, const struct audit_client *client)
 {
     enum iw_error error;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user user;
         error = member_lock(domain, session->account.id, user_id, role == USER_OWNER, &user);
@@ -227,11 +227,11 @@ enum iw_error member_role_set(struct domain *domain, const struct session *sessi
 }
 
 enum iw_error member_remove(struct domain *domain, const struct session *session, int64_t user_id,
-                            bool are_keys_revoked, const struct audit_place *place)
+                            bool are_keys_revoked, const struct audit_client *client)
 {
     enum iw_error error;
     int64_t account_id = session->account.id;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         struct user user;
         int64_t keys = 0;

@@ -41,7 +41,7 @@ enum iw_error member_invite(struct domain *domain, const struct member_invitatio
 
 /* Deletes an invitation; RESOURCE_NOT_FOUND. */
 enum iw_error member_uninvite(struct domain *domain, const struct session *session, int64_t id,
-                              const struct audit_place *place) IW_MUST_USE;
+                              const struct audit_client *client) IW_MUST_USE;
 
 /* The invitation of a token; TOKEN_INVALID. */
 enum iw_error member_inspect(struct domain *domain, const char *token,
@@ -52,15 +52,15 @@ enum iw_error member_inspect(struct domain *domain, const char *token,
  * user.
  */
 enum iw_error member_accept(struct domain *domain, const char *token, const struct user_entry *entry,
-                            const struct audit_place *place, struct user *user) IW_MUST_USE;
+                            const struct audit_client *client, struct user *user) IW_MUST_USE;
 
 /* RESOURCE_NOT_FOUND, LAST_OWNER. */
 enum iw_error member_role_set(struct domain *domain, const struct session *session, int64_t user_id,
-                              enum user_role role, const struct audit_place *place) IW_MUST_USE;
+                              enum user_role role, const struct audit_client *client) IW_MUST_USE;
 
 /* Deletes a user and its sessions.  RESOURCE_NOT_FOUND, LAST_OWNER. */
 enum iw_error member_remove(struct domain *domain, const struct session *session, int64_t user_id,
-                            bool are_keys_revoked, const struct audit_place *place) IW_MUST_USE;
+                            bool are_keys_revoked, const struct audit_client *client) IW_MUST_USE;
 
 /* Changes a user's flags, for the operator: -1 keeps one.  A disabled user's sessions end. */
 struct member_flags {

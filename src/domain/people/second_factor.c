@@ -39,7 +39,7 @@ static const char *label_of(struct arena *arena, const char *text)
 }
 
 enum iw_error second_factor_make(struct domain *domain, const struct user *user,
-                                 const struct audit_place *place, struct second_factor *factor)
+                                 const struct audit_client *client, struct second_factor *factor)
 {
     struct arena *arena = domain->context->arena;
     /* Otherwise a stranger's second factor would lock out the owner of the address. */
@@ -53,7 +53,7 @@ enum iw_error second_factor_make(struct domain *domain, const struct user *user,
                                label_of(arena, user->email), factor->secret);
     crypto_wipe(secret, sizeof secret);
     enum iw_error error;
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = user_verified_lock(domain, user, "totp_make");
         if (error == IW_OK)
@@ -126,11 +126,11 @@ static const char *code_new(struct arena *arena, uint8_t digest[32])
 
 /* Writes new recovery codes and an event about them. */
 static enum iw_error codes_write(struct domain *domain, const struct user *user,
-                                 const struct audit_place *place, const char *event,
+                                 const struct audit_client *client, const char *event,
                                  const char *codes[second_factor_codes])
 {
     uint8_t digests[second_factor_codes][32];
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     for (int i = 0; i < second_factor_codes; i++)
         codes[i] = code_new(domain->context->arena, digests[i]);
     enum iw_error error =
@@ -139,7 +139,7 @@ static enum iw_error codes_write(struct domain *domain, const struct user *user,
 }
 
 enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place, const char *codes[second_factor_codes],
+                                   const struct audit_client *client, const char *codes[second_factor_codes],
                                    struct session_new *fresh)
 {
     int64_t step = 0;
@@ -157,15 +157,16 @@ enum iw_error second_factor_enable(struct domain *domain, const struct user *use
         if (error == IW_OK)
             error = users_totp_enable(&domain->db, user->id, clock_now_ms());
         if (error == IW_OK)
-            error = session_renew(domain, user, place, fresh);
+            error = session_renew(domain, user, client, fresh);
         if (error == IW_OK)
-            error = codes_write(domain, user, place, "secondFactorEnabled", codes);
+            error = codes_write(domain, user, client, "secondFactorEnabled", codes);
     }
     return error;
 }
 
 enum iw_error second_factor_codes_new(struct domain *domain, const struct user *user,
-                                      const struct audit_place *place, const char *codes[second_factor_codes])
+                                      const struct audit_client *client,
+                                      const char *codes[second_factor_codes])
 {
     enum iw_error error;
     if (user->totp_enabled_ms == 0)
@@ -173,7 +174,7 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = user_verified_lock(domain, user, "recovery_codes");
         if (error == IW_OK)
-            error = codes_write(domain, user, place, "recoveryCodesMade", codes);
+            error = codes_write(domain, user, client, "recoveryCodesMade", codes);
     }
     return error;
 }
@@ -195,10 +196,10 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
 }
 
 static enum iw_error recovery_take(const struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place, bool *is_taken)
+                                   const struct audit_client *client, bool *is_taken)
 {
     uint8_t digest[32];
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     const char *clean = code_clean(domain->context->arena, code);
     *is_taken = false;
     if (clean == NULL)
@@ -209,13 +210,13 @@ static enum iw_error recovery_take(const struct domain *domain, const struct use
 }
 
 enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
-                                 const struct audit_place *place)
+                                 const struct audit_client *client)
 {
     int64_t step = 0;
     /* Uses up the step by compare-and-set, so that only one of two requests with the same code succeeds. */
     bool is_taken = false;
     enum iw_error error = code_is_shown(domain, user, code, &step)
                               ? users_totp_step(&domain->db, user->id, step, &is_taken)
-                              : recovery_take(domain, user, code, place, &is_taken);
+                              : recovery_take(domain, user, code, client, &is_taken);
     return error == IW_OK && !is_taken ? context_fail(domain->context, IW_SIGN_IN_FAILED, NULL) : error;
 }

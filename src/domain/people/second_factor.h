@@ -17,14 +17,14 @@ struct second_factor {
     const char *url;    /* otpauth://, for a QR code */
 };
 enum iw_error second_factor_make(struct domain *domain, const struct user *user,
-                                 const struct audit_place *place, struct second_factor *factor) IW_MUST_USE;
+                                 const struct audit_client *client, struct second_factor *factor) IW_MUST_USE;
 
 /*
  * Enables the secret that the code proves, makes recovery codes, ends all sessions and opens a new one.
  * VALIDATION_FAILED if the code is wrong.
  */
 enum iw_error second_factor_enable(struct domain *domain, const struct user *user, const char *code,
-                                   const struct audit_place *place, const char *codes[second_factor_codes],
+                                   const struct audit_client *client, const char *codes[second_factor_codes],
                                    struct session_new *fresh) IW_MUST_USE;
 
 enum iw_error second_factor_disable(struct domain *domain, const struct user *user,
@@ -32,7 +32,7 @@ enum iw_error second_factor_disable(struct domain *domain, const struct user *us
 
 /* Replaces the recovery codes. */
 enum iw_error second_factor_codes_new(struct domain *domain, const struct user *user,
-                                      const struct audit_place *place,
+                                      const struct audit_client *client,
                                       const char *codes[second_factor_codes]) IW_MUST_USE;
 
 /*
@@ -40,6 +40,6 @@ enum iw_error second_factor_codes_new(struct domain *domain, const struct user *
  * used.
  */
 enum iw_error second_factor_take(const struct domain *domain, const struct user *user, const char *code,
-                                 const struct audit_place *place) IW_MUST_USE;
+                                 const struct audit_client *client) IW_MUST_USE;
 
 #endif

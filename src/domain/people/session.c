@@ -65,15 +65,15 @@ enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id)
 }
 
 enum iw_error session_open(const struct domain *domain, const struct user *user,
-                           const struct audit_place *place, struct session_new *fresh)
+                           const struct audit_client *client, struct session_new *fresh)
 {
     uint8_t digest[32];
     struct arena *arena = domain->context->arena;
     int64_t now_ms = clock_now_ms();
     fresh->token = token_new(arena, digest);
     const struct user_session row = {.user_id = user->id,
-                                     .address = place->address,
-                                     .user_agent = user_agent_clean(arena, place->user_agent),
+                                     .address = client->address,
+                                     .user_agent = user_agent_clean(arena, client->user_agent),
                                      .created_ms = now_ms,
                                      .expires_ms = now_ms + domain->config->console_session_s * 1000};
     enum iw_error error = sessions_insert(&domain->db, &row, digest);
@@ -87,13 +87,13 @@ enum iw_error session_open(const struct domain *domain, const struct user *user,
 }
 
 enum iw_error session_renew(const struct domain *domain, const struct user *user,
-                            const struct audit_place *place, struct session_new *fresh)
+                            const struct audit_client *client, struct session_new *fresh)
 {
     enum iw_error error = sessions_end_others(&domain->db, user->id, 0);
-    return error == IW_OK ? session_open(domain, user, place, fresh) : error;
+    return error == IW_OK ? session_open(domain, user, client, fresh) : error;
 }
 
-enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,
+enum iw_error session_find(struct domain *domain, const char *token, const struct audit_client *client,
                            struct session *session)
 {
     uint8_t digest[32];
@@ -111,7 +111,7 @@ enum iw_error session_find(struct domain *domain, const char *token, const struc
     if (error == IW_OK && (!is_valid || session->user.is_disabled))
         return context_fail(domain->context, IW_SESSION_REQUIRED, NULL);
     if (error == IW_OK && now_ms - row.seen_ms >= touch_every_ms)
-        error = sessions_touch(&domain->db, row.id, place->address, now_ms);
+        error = sessions_touch(&domain->db, row.id, client->address, now_ms);
     if (error != IW_OK)
         return error;
     session->id = row.id;
@@ -132,10 +132,10 @@ enum iw_error session_list(struct domain *domain, int64_t user_id, int64_t limit
 }
 
 enum iw_error session_end(struct domain *domain, const struct session *session, int64_t id,
-                          const struct audit_place *place)
+                          const struct audit_client *client)
 {
     int64_t count = 0;
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     enum iw_error error = sessions_end(&domain->db, session->user.id, id, &count);
     if (error == IW_OK && count == 0)
         return context_fail(domain->context, IW_RESOURCE_NOT_FOUND, "You have no session with this id.");
@@ -145,9 +145,9 @@ enum iw_error session_end(struct domain *domain, const struct session *session, 
 }
 
 enum iw_error session_end_others(struct domain *domain, const struct session *session,
-                                 const struct audit_place *place)
+                                 const struct audit_client *client)
 {
-    const struct audit_actor actor = audit_actor_of(&session->user, place);
+    const struct audit_actor actor = audit_actor_of(&session->user, client);
     enum iw_error error = sessions_end_others(&domain->db, session->user.id, session->id);
     return error == IW_OK ? audit_add(domain, &actor, "sessionsEnded", NULL) : error;
 }

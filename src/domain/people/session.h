@@ -40,17 +40,17 @@ enum iw_error session_admit_clear(const struct domain *domain, int64_t user_id) 
  * sessions end.
  */
 enum iw_error session_open(const struct domain *domain, const struct user *user,
-                           const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
+                           const struct audit_client *client, struct session_new *fresh) IW_MUST_USE;
 
 /* The same after a change of password or second factor: all sessions of the user end before. */
 enum iw_error session_renew(const struct domain *domain, const struct user *user,
-                            const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
+                            const struct audit_client *client, struct session_new *fresh) IW_MUST_USE;
 
 /*
  * Finds the session of a token and notes the use, at most once a minute. SESSION_REQUIRED, also if the
  * token is NULL.
  */
-enum iw_error session_find(struct domain *domain, const char *token, const struct audit_place *place,
+enum iw_error session_find(struct domain *domain, const char *token, const struct audit_client *client,
                            struct session *session) IW_MUST_USE;
 
 /* One page of the sessions of a user that have not ended; the arena owns it. */
@@ -64,10 +64,10 @@ enum iw_error session_list(struct domain *domain, int64_t user_id, int64_t limit
 
 /* Ends a session of the user; RESOURCE_NOT_FOUND. */
 enum iw_error session_end(struct domain *domain, const struct session *session, int64_t id,
-                          const struct audit_place *place) IW_MUST_USE;
+                          const struct audit_client *client) IW_MUST_USE;
 
 /* Ends the other sessions of the user. */
 enum iw_error session_end_others(struct domain *domain, const struct session *session,
-                                 const struct audit_place *place) IW_MUST_USE;
+                                 const struct audit_client *client) IW_MUST_USE;
 
 #endif

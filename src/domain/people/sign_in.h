@@ -18,17 +18,17 @@ struct sign_in {
 
 /* email is in lower case.  SIGN_IN_FAILED, SIGN_IN_LIMITED. */
 enum iw_error sign_in_password(struct domain *domain, const char *email, const char *password,
-                               const struct audit_place *place, struct sign_in *sign_in) IW_MUST_USE;
+                               const struct audit_client *client, struct sign_in *sign_in) IW_MUST_USE;
 
 /*
  * Takes the challenge and a code.  TOKEN_INVALID if the challenge has ended; SIGN_IN_FAILED if the code is
  * wrong.
  */
 enum iw_error sign_in_code(struct domain *domain, const char *challenge, const char *code,
-                           const struct audit_place *place, struct sign_in *sign_in) IW_MUST_USE;
+                           const struct audit_client *client, struct sign_in *sign_in) IW_MUST_USE;
 
 /* Opens a session without a password: after a sign-up or an invitation. */
-enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_place *place,
+enum iw_error sign_in_new(struct domain *domain, const struct user *user, const struct audit_client *client,
                           struct sign_in *sign_in) IW_MUST_USE;
 
 /* Checks the password of a signed-in user again, before a change.  VALIDATION_FAILED with the field. */

@@ -101,9 +101,9 @@ bool user_password_check(struct context *context, const char *field, const char 
  * they never make a sign-in wait.
  */
 static enum iw_error request_count(struct domain *domain, const char *what, const char *email,
-                                   const struct audit_place *place)
+                                   const struct audit_client *client)
 {
-    const struct throttle_try attempt = {what, email, place->address, false};
+    const struct throttle_try attempt = {what, email, client->address, false};
     return throttle_enter(domain, &attempt);
 }
 
@@ -132,7 +132,7 @@ static enum iw_error name_taken(struct context *context)
 
 /* Writes the account, the user and its mail.  user gets its id and that of the account. */
 static enum iw_error sign_up_write(struct domain *domain, const char *account_name,
-                                   const struct audit_place *place, struct user *user)
+                                   const struct audit_client *client, struct user *user)
 {
     const struct db *db = &domain->db;
     enum iw_error error = accounts_create(db, account_name, domain->config->console_sign_up_plan,
@@ -143,7 +143,7 @@ static enum iw_error sign_up_write(struct domain *domain, const char *account_na
         error = users_insert(db, user, clock_now_ms(), &user->id);
     if (error == IW_OK && mail_is_on(domain->config))
         error = verify_queue(domain, user);
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     return error == IW_OK ? audit_add(domain, &actor, "signedUp", "email", user->email, NULL) : error;
 }
 
@@ -194,7 +194,7 @@ static enum iw_error unverified_forget(struct domain *domain)
 }
 
 enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry,
-                           const struct audit_place *place, bool *is_open, struct user *user)
+                           const struct audit_client *client, bool *is_open, struct user *user)
 {
     struct user known;
     bool is_taken = false, is_known = false;
@@ -202,7 +202,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     *is_open = !mail_is_on(domain->config);
     if (strcmp(domain->config->console_sign_up, "open") != 0)
         return context_fail(domain->context, IW_SIGN_UP_CLOSED, NULL);
-    enum iw_error error = request_count(domain, "sign-up", entry->email, place);
+    enum iw_error error = request_count(domain, "sign-up", entry->email, client);
     if (error == IW_OK)
         error = password_hash(domain->context, domain->config, entry->password, &user->password_hash);
     if (error != IW_OK)
@@ -221,7 +221,7 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
     if (error != IW_OK)
         return error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = sign_up_write(domain, entry->account_name, place, user);
+        error = sign_up_write(domain, entry->account_name, client, user);
     }
     return error == IW_OK ? user_find(domain, user->id, user) : error;
 }
@@ -229,12 +229,12 @@ enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry
 /* ---- verification ---- */
 
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,
-                               const struct audit_place *place)
+                               const struct audit_client *client)
 {
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     if (user->email_verified_ms != 0 || !mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = request_count(domain, "verify", user->email, place);
+    enum iw_error error = request_count(domain, "verify", user->email, client);
     if (error != IW_OK)
         return error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
@@ -245,7 +245,7 @@ enum iw_error user_verify_send(struct domain *domain, const struct user *user,
     return error;
 }
 
-enum iw_error user_verify(struct domain *domain, const char *token, const struct audit_place *place)
+enum iw_error user_verify(struct domain *domain, const char *token, const struct audit_client *client)
 {
     enum iw_error error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
@@ -255,7 +255,7 @@ enum iw_error user_verify(struct domain *domain, const char *token, const struct
             error = users_email_verified(&domain->db, user.id, clock_now_ms());
         if (error != IW_OK)
             continue;
-        const struct audit_actor actor = audit_actor_of(&user, place);
+        const struct audit_actor actor = audit_actor_of(&user, client);
         error = audit_add(domain, &actor, "emailVerified", "email", user.email, NULL);
     }
     return error;
@@ -278,13 +278,13 @@ static enum iw_error reset_queue(struct domain *domain, const struct user *user,
     return mail_queue(domain, &mail);
 }
 
-enum iw_error user_forgot(struct domain *domain, const char *email, const struct audit_place *place)
+enum iw_error user_forgot(struct domain *domain, const char *email, const struct audit_client *client)
 {
     struct user user = {.email = email};
     bool is_known = false, is_found = false;
     if (!mail_is_on(domain->config))
         return IW_OK;
-    enum iw_error error = request_count(domain, "forgot", email, place);
+    enum iw_error error = request_count(domain, "forgot", email, client);
     if (error == IW_SIGN_IN_LIMITED) {
         context_clear(domain->context);
         return IW_OK;
@@ -292,11 +292,12 @@ enum iw_error user_forgot(struct domain *domain, const char *email, const struct
     if (error == IW_OK)
         error = users_find_by_email(&domain->db, email, &user, &is_found);
     if (error == IW_OK && is_found)
-        error = audit_place_known(domain, user.id, place, &is_known);
+        error = audit_network_known(domain, user.id, client, &is_known);
     if (error != IW_OK)
         return error;
     bool is_sent = is_found && !user.is_disabled;
-    const struct audit_actor actor = {.account_id = is_sent ? user.account.id : 0, .address = place->address};
+    const struct audit_actor actor = {.account_id = is_sent ? user.account.id : 0,
+                                      .address = client->address};
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         if (is_sent)
             error = reset_queue(domain, &user, is_known);
@@ -316,7 +317,7 @@ enum iw_error user_reset_token(struct domain *domain, const struct user *user, c
 }
 
 static enum iw_error reset_write(struct domain *domain, const char *token, const char *hash,
-                                 const struct audit_place *place)
+                                 const struct audit_client *client)
 {
     struct user user = {.id = 0};
     const struct db *db = &domain->db;
@@ -339,17 +340,17 @@ static enum iw_error reset_write(struct domain *domain, const char *token, const
     if (error == IW_OK)
         error = tokens_delete(db, user.id, TOKEN_CHALLENGE);
     /* Wrong passwords of others do not make the owner of the address wait. */
-    const struct throttle_try attempt = {"", user.email, place->address, false};
+    const struct throttle_try attempt = {"", user.email, client->address, false};
     if (error == IW_OK)
         error = throttle_clear(domain, &attempt);
     if (error == IW_OK)
         error = session_admit_clear(domain, user.id);
-    const struct audit_actor actor = audit_actor_of(&user, place);
+    const struct audit_actor actor = audit_actor_of(&user, client);
     return error == IW_OK ? audit_add(domain, &actor, "passwordReset", NULL) : error;
 }
 
 enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
-                         const struct audit_place *place)
+                         const struct audit_client *client)
 {
     const char *hash;
     struct user user = {.id = 0};
@@ -361,7 +362,7 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
     if (error != IW_OK)
         return error;
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
-        error = reset_write(domain, token, hash, place);
+        error = reset_write(domain, token, hash, client);
     }
     return error;
 }
@@ -369,10 +370,10 @@ enum iw_error user_reset(struct domain *domain, const char *token, const char *p
 /* ---- changes by the user ---- */
 
 enum iw_error user_password_set(struct domain *domain, const struct user *user, const char *password,
-                                const struct audit_place *place, struct session_new *fresh)
+                                const struct audit_client *client, struct session_new *fresh)
 {
     const char *hash;
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     const struct db *db = &domain->db;
     enum iw_error error = password_hash(domain->context, domain->config, password, &hash);
     if (error != IW_OK)
@@ -382,7 +383,7 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
         if (error == IW_OK)
             error = users_password_set(db, user->id, hash);
         if (error == IW_OK)
-            error = session_renew(domain, user, place, fresh);
+            error = session_renew(domain, user, client, fresh);
         if (error == IW_OK)
             error = tokens_delete(db, user->id, TOKEN_RESET);
         if (error == IW_OK)
@@ -394,11 +395,11 @@ enum iw_error user_password_set(struct domain *domain, const struct user *user, 
 }
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
-                               enum user_language language, const struct audit_place *place)
+                               enum user_language language, const struct audit_client *client)
 {
     enum iw_error error;
     const struct user *user = &session->user;
-    const struct audit_actor actor = audit_actor_of(user, place);
+    const struct audit_actor actor = audit_actor_of(user, client);
     for (struct transaction t = transaction_begin(&domain->db); transaction_goes_on(&t, &error);) {
         error = users_profile_set(&domain->db, user->id, name, language);
         if (error == IW_OK)

@@ -43,7 +43,7 @@ struct user_entry {
  * account, or without mail the address, is in use.  SIGN_UP_CLOSED.
  */
 enum iw_error user_sign_up(struct domain *domain, const struct user_entry *entry,
-                           const struct audit_place *place, bool *is_open, struct user *user) IW_MUST_USE;
+                           const struct audit_client *client, bool *is_open, struct user *user) IW_MUST_USE;
 
 /*
  * Deletes a user whose address was never verified, with the account: another client may have signed up with
@@ -53,16 +53,16 @@ enum iw_error user_unverified_remove(const struct domain *domain, int64_t user_i
 
 /* Sends the link that verifies the address; no effect if it is verified. */
 enum iw_error user_verify_send(struct domain *domain, const struct user *user,
-                               const struct audit_place *place) IW_MUST_USE;
+                               const struct audit_client *client) IW_MUST_USE;
 enum iw_error user_verify(struct domain *domain, const char *token,
-                          const struct audit_place *place) IW_MUST_USE;
+                          const struct audit_client *client) IW_MUST_USE;
 
 /*
  * Sends the link that sets a password, if the address has a user.  The answer is the same without one.
  * Repeated requests for an address are ignored for a growing time.
  */
 enum iw_error user_forgot(struct domain *domain, const char *email,
-                          const struct audit_place *place) IW_MUST_USE;
+                          const struct audit_client *client) IW_MUST_USE;
 
 /* Makes a token that sets a password, for the operator. */
 enum iw_error user_reset_token(struct domain *domain, const struct user *user,
@@ -70,14 +70,14 @@ enum iw_error user_reset_token(struct domain *domain, const struct user *user,
 
 /* Sets the password of a token's user and ends the sessions.  TOKEN_INVALID; VALIDATION_FAILED. */
 enum iw_error user_reset(struct domain *domain, const char *token, const char *password,
-                         const struct audit_place *place) IW_MUST_USE;
+                         const struct audit_client *client) IW_MUST_USE;
 
 /* Sets a password, ends all sessions and opens a new one.  The caller has checked the current password. */
 enum iw_error user_password_set(struct domain *domain, const struct user *user, const char *password,
-                                const struct audit_place *place, struct session_new *fresh) IW_MUST_USE;
+                                const struct audit_client *client, struct session_new *fresh) IW_MUST_USE;
 
 enum iw_error user_profile_set(struct domain *domain, const struct session *session, const char *name,
-                               enum user_language language, const struct audit_place *place) IW_MUST_USE;
+                               enum user_language language, const struct audit_client *client) IW_MUST_USE;
 
 /* Deletes some rows that have ended or exceed a bound; *count gets the number of rows. */
 enum iw_error user_forget(struct domain *domain, int64_t *count) IW_MUST_USE;
