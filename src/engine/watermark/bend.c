@@ -8,8 +8,9 @@
 /* No published source; `./dev bench watermark --bending` measures the effect. */
 enum {
     block_px = bend_block_px,
-    window_blocks = 3, /* side of the start */
-    fit_side = 64,     /* of the FFT that finds the offset of a window */
+    block_columns = 32, /* that are summed together */
+    window_blocks = 3,  /* side of the start */
+    fit_side = 64,      /* of the FFT that finds the offset of a window */
     ascent_rounds = 40,
     steps_count = 8 /* parameters of a projection */
 };
@@ -121,13 +122,23 @@ static void block_centre(const struct bend *bend, int block, double place[2])
     place[1] = (block / bend->across + 0.5) * block_px - bend->plane->height / 2.0;
 }
 
+/* Sums the rows of a block, turned by a wave down, for some columns; the sums stay in registers. */
 ENGINE_CLONES
-static void row_add(float *restrict real, float *restrict imaginary, const float *restrict samples,
-                    float cosine, float sine)
+static void columns_sum(const float *samples, size_t stride, const struct bend_wave *wave, float *real,
+                        float *imaginary)
 {
-    for (int x = 0; x < block_px; x++) {
-        real[x] += samples[x] * cosine;
-        imaginary[x] -= samples[x] * sine;
+    float cosines[block_columns] = {0};
+    float sines[block_columns] = {0};
+
+    for (int y = 0; y < block_px; y++, samples += stride) {
+        for (int x = 0; x < block_columns; x++) {
+            cosines[x] += samples[x] * wave->cosines[y];
+            sines[x] -= samples[x] * wave->sines[y];
+        }
+    }
+    for (int x = 0; x < block_columns; x++) {
+        real[x] = cosines[x];
+        imaginary[x] = sines[x];
     }
 }
 
@@ -157,16 +168,15 @@ static void wave_fill(struct bend_wave *wave, double frequency)
 /* Returns the sum of samples * exp(-2 pi j f x) over a block; x is relative to the block's centre. */
 static struct value block_tone(const struct bend *bend, int block, const struct bend_wave waves[2])
 {
-    float real[block_px] = {0};
-    float imaginary[block_px] = {0};
+    float real[block_px];
+    float imaginary[block_px];
     size_t width = (size_t)bend->plane->width;
     size_t first =
         (size_t)(block / bend->across) * block_px * width + (size_t)(block % bend->across) * block_px;
     struct value sum = {0, 0};
 
-    for (size_t y = 0; y < block_px; y++)
-        row_add(real, imaginary, bend->whitened->luma + first + y * width, waves[1].cosines[y],
-                waves[1].sines[y]);
+    for (int x = 0; x < block_px; x += block_columns)
+        columns_sum(bend->whitened->luma + first + x, width, &waves[1], real + x, imaginary + x);
     for (int x = 0; x < block_px; x++) {
         sum.real += real[x] * waves[0].cosines[x] + imaginary[x] * waves[0].sines[x];
         sum.imaginary += imaginary[x] * waves[0].cosines[x] - real[x] * waves[0].sines[x];
