@@ -206,12 +206,30 @@ bool reader_read_untouched(struct reader *reader, const struct plane *plane, flo
     return reader_decode(reader, reader_classes, has_blue);
 }
 
-/* Computes the frequency of a lattice point in a pose. Returns false beyond the plane's band. */
-static bool posed_take(const struct pose *pose, double kx, double ky, double frequency[2])
+/* Frequencies of lattice points in a pose. */
+struct posed {
+    unsigned count;
+    uint8_t kx[spectrum_batch];
+    double fx[spectrum_batch];
+    double fy[spectrum_batch];
+    struct value values[spectrum_batch];
+};
+
+/* Reads the points of a row that a band needs, moved by a step, as far as they lie in the plane's band. */
+static void posed_take(const struct spectrum *spectrum, const struct pose *pose, double step, int ky,
+                       double radius, struct posed *posed)
 {
-    frequency[0] = (pose->matrix[0] * kx + pose->matrix[2] * ky) / lattice_period;
-    frequency[1] = (pose->matrix[1] * kx + pose->matrix[3] * ky) / lattice_period;
-    return fabs(frequency[0]) <= frequency_most && fabs(frequency[1]) <= frequency_most;
+    posed->count = 0;
+    for (int kx = 0; kx <= lattice_reach && soft_is_needed(kx, ky, radius); kx++) {
+        double fx = (pose->matrix[0] * (kx + step) + pose->matrix[2] * (ky + step)) / lattice_period;
+        double fy = (pose->matrix[1] * (kx + step) + pose->matrix[3] * (ky + step)) / lattice_period;
+
+        posed->kx[posed->count] = (uint8_t)kx;
+        posed->fx[posed->count] = fx;
+        posed->fy[posed->count] = fy;
+        posed->count += fabs(fx) <= frequency_most && fabs(fy) <= frequency_most;
+    }
+    spectrum_corners_take(spectrum, posed->fx, posed->fy, posed->count, posed->values);
 }
 
 /* Phases from the sample at place 0 to the pattern's origin. They are linear in kx and ky. */
@@ -241,31 +259,25 @@ static struct value product_of(struct value a, struct value b)
                           a.real * b.imaginary + a.imaginary * b.real};
 }
 
-/* Reads a lattice point, and the power half-way to the next point. */
-static void point_posed(const struct spectrum *spectrum, const struct pose *pose, const struct turns *turns,
-                        int kx, int ky, struct soft_field *field)
-{
-    int row = ky + lattice_reach;
-    double frequency[2];
-
-    if (posed_take(pose, kx, ky, frequency))
-        field->on[kx][row] = product_of(spectrum_corner_at(spectrum, frequency[0], frequency[1]),
-                                        product_of(turns->across[kx], turns->down[row]));
-    if (posed_take(pose, kx + 0.5, ky + 0.5, frequency))
-        field->between[kx][row] = spectrum_power_at(spectrum, frequency[0], frequency[1]);
-}
-
+/* Reads the points row by row, as the spectrum lies in memory, and the powers half-way to the next point. */
 static void field_posed(const struct spectrum *spectrum, const struct pose *pose, double radius,
                         struct soft_field *field)
 {
     struct turns turns;
+    struct posed posed;
 
     turns_fill(spectrum, pose, &turns);
     memset(field, 0, sizeof *field);
-    for (int kx = 0; kx <= lattice_reach; kx++)
-        for (int ky = -lattice_reach; ky <= lattice_reach; ky++)
-            if (soft_is_needed(kx, ky, radius))
-                point_posed(spectrum, pose, &turns, kx, ky, field);
+    for (int row = 0; row < soft_side - 1; row++) {
+        posed_take(spectrum, pose, 0, row - lattice_reach, radius, &posed);
+        for (unsigned i = 0; i < posed.count; i++)
+            field->on[posed.kx[i]][row] =
+                product_of(posed.values[i], product_of(turns.across[posed.kx[i]], turns.down[row]));
+        posed_take(spectrum, pose, 0.5, row - lattice_reach, radius, &posed);
+        for (unsigned i = 0; i < posed.count; i++)
+            field->between[posed.kx[i]][row] = posed.values[i].real * posed.values[i].real +
+                                               posed.values[i].imaginary * posed.values[i].imaginary;
+    }
     soft_noise_fill(field);
 }
 

@@ -17,6 +17,8 @@ enum {
     bent_angle = 8,       /* angle steps to each side of bent poses */
     upright_angle = 1,    /* angle steps that still count as upright */
     candidates_max = 384, /* of a league */
+    map_pad = 320,        /* zeros before, between and after the map's angles */
+    score_block = 64,     /* scales that are added up together */
     fit_side = 64         /* of the FFT that finds the offset */
 };
 static const double rho_step = 0.004; /* of the logarithm of a frequency */
@@ -75,13 +77,16 @@ struct search {
     struct spectrum luma;
     struct spectrum blue;
     bool has_blue;
-    float *noise;  /* mean power around each bin of luma's grid */
-    float *ratios; /* of power to noise, at each bin of luma's grid; its first two rows follow again */
-    uint8_t *polar_map;
+    float *noise;       /* mean power around each bin of luma's grid */
+    float *ratios;      /* of power to noise, at each bin of luma's grid; its first two rows follow again */
+    uint8_t *polar_map; /* map_angles rows of rho_count + map_pad places */
     int rho_count;
     int scale_count;
-    uint16_t *scores; /* of one angle */
+    uint16_t *scores;   /* of one angle, in whole blocks */
+    uint16_t *greatest; /* of each block */
     struct candidate_pool pools[LEAGUES];
+    double tones_kx[lattice_tones];
+    double tones_ky[lattice_tones];
     fftwf_complex *fit;
     fftwf_plan fit_plan;
 };
@@ -130,19 +135,16 @@ static bool noise_estimate(struct search *search, float *power)
     return true;
 }
 
-static float noise_at(const struct search *search, double fx, double fy)
+ENGINE_INLINE float noise_at(const struct search *search, double fx, double fy)
 {
     const struct spectrum *luma = &search->luma;
+    double side = fx < 0 ? -1 : 1;
+    double y = side * fy;
+    int column = (int)(side * fx * luma->columns + 0.5);
+    int row = (int)((y < 0 ? y + 1 : y) * luma->rows + 0.5);
 
-    if (fx < 0) {
-        fx = -fx;
-        fy = -fy;
-    }
-    int column = (int)(fx * luma->columns + 0.5);
-    int row = (int)((fy < 0 ? fy + 1 : fy) * luma->rows + 0.5);
-    if (row >= luma->rows)
-        row = 0;
-    return search->noise[(size_t)row * (size_t)(luma->columns / 2 + 1) + (size_t)column] + noise_least;
+    row = row >= luma->rows ? 0 : row;
+    return search->noise[row * (luma->columns / 2 + 1) + column] + noise_least;
 }
 
 /*
@@ -166,17 +168,33 @@ ENGINE_INLINE float ratio_around(const struct search *search, double fx, double 
     return upper + wy * (lower - upper);
 }
 
-/* Returns the mean of the map over the places that have data. */
-static uint8_t polar_mean(const struct search *search)
+static uint8_t *map_row(const struct search *search, int angle)
 {
-    double sum = 0;
-    size_t count = 0;
+    return search->polar_map + map_pad + (size_t)angle * (size_t)(search->rho_count + map_pad);
+}
 
-    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++) {
-        sum += search->polar_map[i];
-        count += search->polar_map[i] > 0;
+/* Gives places without data the mean of the others, so that scores at different scales are comparable. */
+ENGINE_CLONES
+static void map_even(struct search *search)
+{
+    unsigned sum = 0;
+    unsigned count = 0;
+
+    for (int angle = 0; angle < map_angles; angle++) {
+        const uint8_t *map = map_row(search, angle);
+
+        for (int rho = 0; rho < search->rho_count; rho++) {
+            sum += map[rho];
+            count += map[rho] > 0;
+        }
     }
-    return (uint8_t)(count > 0 ? sum / (double)count : 0);
+    uint8_t mean = (uint8_t)(count > 0 ? sum / count : 0);
+    for (int angle = 0; angle < map_angles; angle++) {
+        uint8_t *map = map_row(search, angle);
+
+        for (int rho = 0; rho < search->rho_count; rho++)
+            map[rho] = map[rho] == 0 ? mean : map[rho];
+    }
 }
 
 /* Fills one angle of the map: the ratios along a ray. */
@@ -187,7 +205,7 @@ static void ray_fill(const struct search *search, int angle, const double *frequ
     double sine = sin(M_PI * angle / map_angles - M_PI / 2);
     double turn = sine < 0;
     double most = frequency_high / fmax(cosine, fabs(sine));
-    uint8_t *map = search->polar_map + (size_t)angle * (size_t)search->rho_count;
+    uint8_t *map = map_row(search, angle);
 
     for (int rho = 0; rho < search->rho_count && frequencies[rho] < most; rho++) {
         float ratio = ratio_around(search, frequencies[rho] * cosine, frequencies[rho] * sine, turn);
@@ -211,13 +229,6 @@ static bool polar_fill(struct search *search)
         ray_fill(search, angle, frequencies);
     workspace_rewind(workspace, mark);
     return true;
-}
-
-ENGINE_CLONES
-static void scores_add(uint16_t *restrict scores, const uint8_t *restrict map, int count)
-{
-    for (int i = 0; i < count; i++)
-        scores[i] = (uint16_t)(scores[i] + map[i]);
 }
 
 static void pool_sift(struct candidate_pool *pool, unsigned at)
@@ -287,53 +298,57 @@ static enum league league_of(const struct template *template, int angle)
     return angle <= upright_angle || angle >= map_angles - upright_angle ? LEAGUE_UPRIGHT : LEAGUE_TURNED;
 }
 
+/*
+ * Adds up a block of the map's rows, in registers. Returns the greatest sum. Places beyond a row lie in the
+ * pad: a tone's coordinates are at least 2 and its radius at most 25, so rows begin at -152 to 459.
+ */
 ENGINE_CLONES
-static unsigned scores_greatest(const uint16_t *restrict scores, int count)
+static uint16_t block_sum(const uint8_t *const rows[lattice_tones], int first, uint16_t *restrict scores)
 {
+    uint16_t sums[score_block] = {0};
     uint16_t greatest = 0;
 
-    for (int i = 0; i < count; i++)
-        greatest = scores[i] > greatest ? scores[i] : greatest;
+    for (unsigned tone = 0; tone < lattice_tones; tone++)
+        for (int i = 0; i < score_block; i++)
+            sums[i] = (uint16_t)(sums[i] + rows[tone][first + i]);
+    for (int i = 0; i < score_block; i++) {
+        scores[i] = sums[i];
+        greatest = sums[i] > greatest ? sums[i] : greatest;
+    }
     return greatest;
 }
 
-/* Offers the local maxima of the scores at an angle. */
-static void scores_offer(struct search *search, const struct template *template, int angle)
+/* Offers the local maxima of a block of scores. */
+static void scores_offer(struct search *search, struct candidate_pool *pool, struct candidate *candidate,
+                         int first)
 {
-    struct candidate candidate = template->candidate;
-    struct candidate_pool *pool = &search->pools[league_of(template, angle)];
-
-    if (pool->count == pool->most &&
-        (float)scores_greatest(search->scores, search->scale_count) <= pool->heap[0].score)
-        return;
-    candidate.angle = M_PI * angle / map_angles;
-    for (int i = 1; i + 1 < search->scale_count; i++) {
+    for (int i = first; i < first + score_block; i++) {
         const uint16_t *at = search->scores + i;
 
-        candidate.score = at[0];
-        if (pool->count == pool->most && candidate.score <= pool->heap[0].score)
+        candidate->score = at[0];
+        if (pool->count == pool->most && candidate->score <= pool->heap[0].score)
             continue;
-        if (at[0] < at[-1] || at[0] < at[1])
+        if (i < 1 || i + 1 >= search->scale_count || at[0] < at[-1] || at[0] < at[1])
             continue;
-        candidate.scale = scale_low * exp(i * rho_step);
-        pool_offer(pool, &candidate);
+        candidate->scale = scale_low * exp(i * rho_step);
+        pool_offer(pool, candidate);
     }
 }
 
 static void angle_score(struct search *search, const struct template *template, int angle)
 {
-    memset(search->scores, 0, (size_t)search->scale_count * sizeof *search->scores);
-    for (unsigned i = 0; i < lattice_tones; i++) {
-        const uint8_t *map = search->polar_map +
-                             (size_t)((template->angle[i] + angle) % map_angles) * (size_t)search->rho_count;
-        int first = template->rho[i] < 0 ? -template->rho[i] : 0;
-        int count = search->rho_count - template->rho[i];
+    struct candidate_pool *pool = &search->pools[league_of(template, angle)];
+    struct candidate candidate = template->candidate;
+    const uint8_t *rows[lattice_tones];
 
-        if (count > search->scale_count)
-            count = search->scale_count;
-        scores_add(search->scores + first, map + template->rho[i] + first, count - first);
-    }
-    scores_offer(search, template, angle);
+    for (unsigned i = 0; i < lattice_tones; i++)
+        rows[i] = map_row(search, (template->angle[i] + angle) % map_angles) + template->rho[i];
+    for (int block = 0; block * score_block < search->scale_count; block++)
+        search->greatest[block] = block_sum(rows, block * score_block, search->scores + block * score_block);
+    candidate.angle = M_PI * angle / map_angles;
+    for (int block = 0; block * score_block < search->scale_count; block++)
+        if (pool->count < pool->most || (float)search->greatest[block] > pool->heap[0].score)
+            scores_offer(search, pool, &candidate, block * score_block);
 }
 
 static void angles_score(struct search *search, const struct template *template, int middle)
@@ -423,27 +438,60 @@ static bool tone_at(const struct search *search, const struct pose *pose, unsign
     return true;
 }
 
+/* Computes the frequencies of the tones in a pose, as far as they lie in the band. Returns their count. */
+ENGINE_CLONES
+static unsigned tones_place(const struct search *search, const struct pose *pose, double fx[lattice_tones],
+                            double fy[lattice_tones])
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        fx[i] =
+            (pose->matrix[0] * search->tones_kx[i] + pose->matrix[2] * search->tones_ky[i]) / lattice_period;
+        fy[i] =
+            (pose->matrix[1] * search->tones_kx[i] + pose->matrix[3] * search->tones_ky[i]) / lattice_period;
+    }
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        fx[count] = fx[i];
+        fy[count] = fy[i];
+        count += fabs(fx[i]) < frequency_high && fabs(fy[i]) < frequency_high;
+    }
+    return count;
+}
+
+/* Returns the product of 1 + power to noise. */
+ENGINE_CLONES
+static double ratios_product(const struct search *search, const double *fx, const double *fy, unsigned count,
+                             const struct value *values)
+{
+    double factors[lattice_tones];
+    double product = 1;
+
+    for (unsigned i = 0; i < count; i++) {
+        float power = values[i].real * values[i].real + values[i].imaginary * values[i].imaginary;
+
+        power /= noise_at(search, fx[i], fy[i]);
+        factors[i] = 1 + (double)(power < power_most ? power : power_most);
+    }
+    for (unsigned i = 0; i < count; i++)
+        product *= factors[i];
+    return product;
+}
+
 /*
  * Returns the sum over the tones of log(1 + power), minus the expectation for noise. A single logarithm of
  * the product is cheaper.
  */
 static float pose_score(const struct search *search, struct candidate *candidate)
 {
-    double frequencies[lattice_tones][2];
-    float powers[lattice_tones];
-    unsigned count = 0;
-    double product = 1;
+    double fx[lattice_tones];
+    double fy[lattice_tones];
+    struct value values[lattice_tones];
 
     candidate_pose(candidate);
-    for (unsigned i = 0; i < lattice_tones; i++)
-        count += tone_place(search, &candidate->pose, i, frequencies[count]);
-    spectrum_powers_take(&search->luma, (const double(*)[2])frequencies, count, powers);
-    for (unsigned i = 0; i < count; i++) {
-        float power = powers[i] / noise_at(search, frequencies[i][0], frequencies[i][1]);
-
-        product *= 1 + (double)(power < power_most ? power : power_most);
-    }
-    return (float)log(product) - 0.6f * (float)count;
+    unsigned count = tones_place(search, &candidate->pose, fx, fy);
+    spectrum_corners_take(&search->luma, fx, fy, count, values);
+    return (float)log(ratios_product(search, fx, fy, count, values)) - 0.6f * (float)count;
 }
 
 /*
@@ -726,8 +774,12 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     search->scale_count = (int)(log(scale_high / scale_low) / rho_step);
     float *power = workspace_take_unset(
         workspace, count / (size_t)search->luma.rows * ((size_t)search->luma.rows + 2), sizeof *power);
-    search->polar_map = workspace_take(workspace, (size_t)map_angles * (size_t)search->rho_count, 1);
-    search->scores = workspace_take(workspace, (size_t)search->scale_count, sizeof *search->scores);
+    search->polar_map =
+        workspace_take(workspace, map_pad + (size_t)map_angles * (size_t)(search->rho_count + map_pad), 1);
+    search->scores =
+        workspace_take(workspace, (size_t)search->scale_count + score_block, sizeof *search->scores);
+    search->greatest =
+        workspace_take(workspace, (size_t)search->scale_count / score_block + 1, sizeof *search->greatest);
     search->fit = workspace_take(workspace, fit_side * fit_side, sizeof *search->fit);
     if (workspace->failed)
         return false;
@@ -739,11 +791,7 @@ static bool search_prepare(struct search *search, struct whitened *whitened, con
     search->ratios = power;
     if (!polar_fill(search))
         return false;
-    /* Places without data get the mean, so that scores at different scales are comparable. */
-    uint8_t mean = polar_mean(search);
-    for (size_t i = 0; i < (size_t)map_angles * (size_t)search->rho_count; i++)
-        if (search->polar_map[i] == 0)
-            search->polar_map[i] = mean;
+    map_even(search);
     search->fit_plan =
         fftwf_plan_dft_2d(fit_side, fit_side, search->fit, search->fit, FFTW_FORWARD, FFTW_ESTIMATE);
     return search->fit_plan != NULL;
@@ -759,6 +807,10 @@ enum iw_error search_read(struct reader *reader, struct whitened *whitened, cons
     search->reader = reader;
     for (unsigned league = 0; league < LEAGUES; league++)
         search->pools[league].most = league_bounds[league].candidates;
+    for (unsigned i = 0; i < lattice_tones; i++) {
+        search->tones_kx[i] = reader->lattice->tones[i].kx;
+        search->tones_ky[i] = reader->lattice->tones[i].ky;
+    }
     if (!search_prepare(search, whitened, plane))
         return IW_NO_MEMORY;
     poses_rank(search);

@@ -130,14 +130,14 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
     return true;
 }
 
-/* Reads the grid at any integer place, by periodicity and symmetry. */
+/* Reads the grid at a place at most a period beyond it, by periodicity and symmetry. */
 static struct value grid_value(const struct spectrum *spectrum, int column, int row)
 {
     int half = spectrum->columns / 2;
     const float *at;
 
-    row = (row % spectrum->rows + spectrum->rows) % spectrum->rows;
-    column = (column % spectrum->columns + spectrum->columns) % spectrum->columns;
+    row += row < 0 ? spectrum->rows : row >= spectrum->rows ? -spectrum->rows : 0;
+    column += column < 0 ? spectrum->columns : 0;
     if (column <= half) {
         at = spectrum->grid[(size_t)row * (size_t)(half + 1) + (size_t)column];
         return (struct value){at[0], at[1]};
@@ -147,18 +147,31 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
     return (struct value){at[0], -at[1]};
 }
 
-/* Computes the taps around a nonnegative place. Returns the place of the first tap. */
-ENGINE_INLINE int taps_take(const struct spectrum *spectrum, double place, float taps[spectrum_taps])
+/* The taps around places of an axis. */
+struct places {
+    int first[spectrum_batch]; /* place of the first tap */
+    int step[spectrum_batch];  /* row of the kernel, and the way to the next row */
+    float way[spectrum_batch];
+};
+
+ENGINE_INLINE void place_take(double place, unsigned i, struct places *places)
 {
     int first = (int)place - spectrum_taps / 2 + 1;
     double offset = (first - place + spectrum_taps / 2.0) * kernel_steps;
     int step = (int)offset;
-    float way = (float)(offset - step);
-    const float *at = spectrum->kernel + (size_t)step * spectrum_taps;
 
-    for (int i = 0; i < spectrum_taps; i++)
-        taps[i] = at[i] + way * (at[i + spectrum_taps] - at[i]);
-    return first;
+    places->first[i] = first;
+    places->step[i] = step;
+    places->way[i] = (float)(offset - step);
+}
+
+ENGINE_INLINE void taps_take(const struct spectrum *spectrum, const struct places *places, unsigned i,
+                             float taps[spectrum_taps])
+{
+    const float *at = spectrum->kernel + (size_t)places->step[i] * spectrum_taps;
+
+    for (int tap = 0; tap < spectrum_taps; tap++)
+        taps[tap] = at[tap] + places->way[i] * (at[tap + spectrum_taps] - at[tap]);
 }
 
 /* Sums taps that all lie on the stored half of the grid: first down, then across. */
@@ -202,54 +215,37 @@ static struct value taps_sum_around(const struct spectrum *spectrum, int column,
     return sum;
 }
 
-/* Returns the value at fx >= 0 relative to the sample at place 0. */
-ENGINE_INLINE struct value taps_value(const struct spectrum *spectrum, double fx, double fy)
-{
-    float across[spectrum_taps];
-    float down[spectrum_taps];
-    int column = taps_take(spectrum, fx * spectrum->columns, across);
-    int row = taps_take(spectrum, (fy < 0 ? fy + 1 : fy) * spectrum->rows, down);
-    bool is_inside = column >= 0 && column + spectrum_taps <= spectrum->columns / 2 + 1 && row >= 0 &&
-                     row + spectrum_taps <= spectrum->rows;
-    struct value sum = is_inside ? taps_sum_inside(spectrum, column, row, across, down)
-                                 : taps_sum_around(spectrum, column, row, across, down);
-
-    sum.real *= (float)spectrum->scale;
-    sum.imaginary *= (float)spectrum->scale;
-    return sum;
-}
-
 ENGINE_CLONES
-static struct value value_unturned(const struct spectrum *spectrum, double fx, double fy)
+void spectrum_corners_take(const struct spectrum *spectrum, const double *fx, const double *fy,
+                           unsigned count, struct value *values)
 {
-    return taps_value(spectrum, fx, fy);
-}
+    struct places columns;
+    struct places rows;
+    const int column_most = spectrum->columns / 2 + 1 - spectrum_taps; /* of the first taps inside */
+    const int row_most = spectrum->rows - spectrum_taps;
+    const float scale = (float)spectrum->scale;
 
-float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy)
-{
-    struct value value = fx < 0 ? value_unturned(spectrum, -fx, -fy) : value_unturned(spectrum, fx, fy);
-
-    return value.real * value.real + value.imaginary * value.imaginary;
-}
-
-ENGINE_CLONES
-void spectrum_powers_take(const struct spectrum *spectrum, const double (*frequencies)[2], unsigned count,
-                          float *powers)
-{
     for (unsigned i = 0; i < count; i++) {
-        double side = frequencies[i][0] < 0 ? -1 : 1;
-        struct value value = taps_value(spectrum, side * frequencies[i][0], side * frequencies[i][1]);
+        double side = fx[i] < 0 ? -1 : 1;
+        double y = side * fy[i];
 
-        powers[i] = value.real * value.real + value.imaginary * value.imaginary;
+        place_take(side * fx[i] * spectrum->columns, i, &columns);
+        place_take((y < 0 ? y + 1 : y) * spectrum->rows, i, &rows);
     }
-}
+    for (unsigned i = 0; i < count; i++) {
+        float across[spectrum_taps];
+        float down[spectrum_taps];
+        int column = columns.first[i];
+        int row = rows.first[i];
+        bool is_inside = column >= 0 && column <= column_most && row >= 0 && row <= row_most;
 
-struct value spectrum_corner_at(const struct spectrum *spectrum, double fx, double fy)
-{
-    if (fx >= 0)
-        return value_unturned(spectrum, fx, fy);
-    struct value sum = value_unturned(spectrum, -fx, -fy);
-    return (struct value){sum.real, -sum.imaginary};
+        taps_take(spectrum, &columns, i, across);
+        taps_take(spectrum, &rows, i, down);
+        struct value sum = is_inside ? taps_sum_inside(spectrum, column, row, across, down)
+                                     : taps_sum_around(spectrum, column, row, across, down);
+        values[i].real = sum.real * scale;
+        values[i].imaginary = sum.imaginary * (fx[i] < 0 ? -scale : scale);
+    }
 }
 
 double spectrum_corner_turn(const struct spectrum *spectrum, double fx, double fy)
@@ -259,7 +255,9 @@ double spectrum_corner_turn(const struct spectrum *spectrum, double fx, double f
 
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy)
 {
-    struct value at = spectrum_corner_at(spectrum, fx, fy);
+    struct value at;
+
+    spectrum_corners_take(spectrum, &fx, &fy, 1, &at);
     double turn = spectrum_corner_turn(spectrum, fx, fy);
     float cosine = (float)cos(turn);
     float sine = (float)sin(turn);

@@ -15,7 +15,10 @@
 
 #include "engine/watermark/workspace.h"
 
-enum { spectrum_taps = 4 };
+enum {
+    spectrum_taps = 4,
+    spectrum_batch = 40 /* frequencies that are read together */
+};
 
 struct value {
     float real;
@@ -43,17 +46,11 @@ bool spectrum_make(float *samples, int width, int height, struct workspace *work
 struct value spectrum_at(const struct spectrum *spectrum, double fx, double fy);
 
 /*
- * The same relative to the sample at place 0, and the phase from that sample to the centre. The centre of a
- * plane of even width lies half a sample after it.
+ * The same at up to spectrum_batch frequencies, relative to the sample at place 0, and the phase from that
+ * sample to the centre. The centre of a plane of even width lies half a sample after it.
  */
-struct value spectrum_corner_at(const struct spectrum *spectrum, double fx, double fy);
+void spectrum_corners_take(const struct spectrum *spectrum, const double *fx, const double *fy,
+                           unsigned count, struct value *values);
 double spectrum_corner_turn(const struct spectrum *spectrum, double fx, double fy);
-
-/* Returns the squared magnitude; this is cheaper than spectrum_at. */
-float spectrum_power_at(const struct spectrum *spectrum, double fx, double fy);
-
-/* The same at many frequencies. */
-void spectrum_powers_take(const struct spectrum *spectrum, const double (*frequencies)[2], unsigned count,
-                          float *powers);
 
 #endif
