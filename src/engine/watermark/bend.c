@@ -45,12 +45,13 @@ struct region {
 
 /* ---- projections ---- */
 
-static double projection_depth(const struct projection *projection, const double place[2])
+ENGINE_INLINE double projection_depth(const struct projection *projection, const double place[2])
 {
     return 1 + projection->slant[0] * place[0] + projection->slant[1] * place[1];
 }
 
-static void projection_chips(const struct projection *projection, const double place[2], double chips[2])
+ENGINE_INLINE void projection_chips(const struct projection *projection, const double place[2],
+                                    double chips[2])
 {
     const double *matrix = projection->matrix;
     double depth = projection_depth(projection, place);
@@ -111,12 +112,12 @@ static void projection_step(struct projection *projection, const struct region *
 
 /* ---- blocks ---- */
 
-static int blocks_count(const struct bend *bend)
+ENGINE_INLINE int blocks_count(const struct bend *bend)
 {
     return bend->across * bend->down;
 }
 
-static void block_centre(const struct bend *bend, int block, double place[2])
+ENGINE_INLINE void block_centre(const struct bend *bend, int block, double place[2])
 {
     place[0] = (block % bend->across + 0.5) * block_px - bend->plane->width / 2.0;
     place[1] = (block / bend->across + 0.5) * block_px - bend->plane->height / 2.0;
@@ -214,7 +215,7 @@ static double block_measure(struct bend *bend, const struct projection *projecti
 }
 
 /* Returns a block's tone after undoing the phase of the chips. */
-static struct value tone_turned(const struct bend *bend, int block, unsigned i, const double chips[2])
+ENGINE_INLINE struct value tone_turned(const struct bend *bend, int block, unsigned i, const double chips[2])
 {
     const struct lattice_tone *tone = &bend->reader->lattice->tones[i];
     double turns = (tone->kx * chips[0] + tone->ky * chips[1]) / lattice_period;
@@ -229,6 +230,7 @@ static struct value tone_turned(const struct bend *bend, int block, unsigned i, 
 /* ---- the start ---- */
 
 /* Undoes the phase of the chips in all tones. */
+ENGINE_CLONES
 static void tones_turn(struct bend *bend, const struct projection *projection)
 {
     for (int block = 0; block < blocks_count(bend); block++) {
@@ -313,6 +315,7 @@ static int region_take(struct bend *bend, const struct projection *projection,
 }
 
 /* Returns the agreement of all tones in the region. */
+ENGINE_CLONES
 static double projection_score(const struct bend *bend, const struct projection *projection)
 {
     double sum = 0;
@@ -381,7 +384,7 @@ static bool projection_fit(struct bend *bend, struct projection *projection, str
 /* ---- resampling ---- */
 
 /* Computes the weights of four samples around a place: the cubic of Catmull and Rom. */
-static void cubic_fill(float at, float weights[4])
+ENGINE_INLINE void cubic_fill(float at, float weights[4])
 {
     weights[0] = at * (-0.5f + at * (1 - 0.5f * at));
     weights[1] = 1 + at * at * (-2.5f + 1.5f * at);
@@ -390,7 +393,7 @@ static void cubic_fill(float at, float weights[4])
 }
 
 /* Interpolates the samples. Returns 0 outside the plane. */
-static float sample_at(const float *samples, const struct plane *plane, double x, double y)
+ENGINE_INLINE float sample_at(const float *samples, const struct plane *plane, double x, double y)
 {
     float across[4];
     float down[4];
@@ -415,6 +418,7 @@ static float sample_at(const float *samples, const struct plane *plane, double x
  * Resamples a plane from a projection to an affine pose, by solving the projection for the place of given
  * chips.
  */
+ENGINE_CLONES
 static void plane_flatten(const struct bend *bend, const struct projection *projection,
                           const struct pose *pose, const float *from, float *to)
 {
