@@ -393,7 +393,7 @@ ENGINE_INLINE void cubic_fill(float at, float weights[4])
 }
 
 /* Interpolates the samples. Returns 0 outside the plane. */
-ENGINE_INLINE float sample_at(const float *samples, const struct plane *plane, double x, double y)
+ENGINE_INLINE float cubic_at(const float *samples, const struct plane *plane, double x, double y)
 {
     float across[4];
     float down[4];
@@ -438,8 +438,8 @@ static void plane_flatten(const struct bend *bend, const struct projection *proj
             double down = v - projection->offset[1];
 
             *to++ =
-                sample_at(from, bend->plane, (rows[3] * across - rows[1] * down) * factor + middle[0] - 0.5,
-                          (rows[0] * down - rows[2] * across) * factor + middle[1] - 0.5);
+                cubic_at(from, bend->plane, (rows[3] * across - rows[1] * down) * factor + middle[0] - 0.5,
+                         (rows[0] * down - rows[2] * across) * factor + middle[1] - 0.5);
         }
     }
 }

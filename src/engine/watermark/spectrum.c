@@ -148,13 +148,13 @@ static struct value grid_value(const struct spectrum *spectrum, int column, int 
 }
 
 /* The taps around places of an axis. */
-struct places {
+struct tap_places {
     int first[spectrum_batch]; /* place of the first tap */
     int step[spectrum_batch];  /* row of the kernel, and the way to the next row */
     float way[spectrum_batch];
 };
 
-ENGINE_INLINE void place_take(double place, unsigned i, struct places *places)
+ENGINE_INLINE void tap_place_take(double place, unsigned i, struct tap_places *places)
 {
     int first = (int)place - spectrum_taps / 2 + 1;
     double offset = (first - place + spectrum_taps / 2.0) * kernel_steps;
@@ -165,7 +165,7 @@ ENGINE_INLINE void place_take(double place, unsigned i, struct places *places)
     places->way[i] = (float)(offset - step);
 }
 
-ENGINE_INLINE void taps_take(const struct spectrum *spectrum, const struct places *places, unsigned i,
+ENGINE_INLINE void taps_take(const struct spectrum *spectrum, const struct tap_places *places, unsigned i,
                              float taps[spectrum_taps])
 {
     const float *at = spectrum->kernel + (size_t)places->step[i] * spectrum_taps;
@@ -219,8 +219,8 @@ ENGINE_CLONES
 void spectrum_corners_take(const struct spectrum *spectrum, const double *fx, const double *fy,
                            unsigned count, struct value *values)
 {
-    struct places columns;
-    struct places rows;
+    struct tap_places columns;
+    struct tap_places rows;
     const int column_most = spectrum->columns / 2 + 1 - spectrum_taps; /* of the first taps inside */
     const int row_most = spectrum->rows - spectrum_taps;
     const float scale = (float)spectrum->scale;
@@ -229,8 +229,8 @@ void spectrum_corners_take(const struct spectrum *spectrum, const double *fx, co
         double side = fx[i] < 0 ? -1 : 1;
         double y = side * fy[i];
 
-        place_take(side * fx[i] * spectrum->columns, i, &columns);
-        place_take((y < 0 ? y + 1 : y) * spectrum->rows, i, &rows);
+        tap_place_take(side * fx[i] * spectrum->columns, i, &columns);
+        tap_place_take((y < 0 ? y + 1 : y) * spectrum->rows, i, &rows);
     }
     for (unsigned i = 0; i < count; i++) {
         float across[spectrum_taps];
